@@ -1,0 +1,95 @@
+package archtest
+
+// module is what the imports of this module start with.
+const module = "github.com/babelpool/babelpool"
+
+// row is one line of the layering. Names are paths below the module's root; "." is the root itself,
+// and "x/..." means x and everything below it.
+type row struct {
+	pkg string
+	may string // the packages of this module that it may import, in words; see everything and public
+}
+
+const (
+	everything = "*"      // all packages
+	public     = "public" // all packages outside internal
+)
+
+// layers says who may import whom within the module. A package stands above everything it imports,
+// so reading downwards is reading towards the wire. The actors (reserver, router, acker, scheduler)
+// know neither each other nor the store: pool connects them.
+//
+// Test files may import what their package may, the package itself, and the helpers below.
+var layers = []row{
+	{"cmd/...", everything},
+	{"bench/...", everything},
+	{"examples/...", public}, // readers copy them, and nobody else can import internal packages
+	{".", ""},
+
+	{"pool", "reserver router acker scheduler lua delivery internal/flow internal/retry internal/slots envelope"},
+
+	// Optional parts: linked only when imported, so nothing above may be in their way.
+	{"metrics", "publisher router delivery internal/flow envelope"},
+	{"tracing", "publisher router delivery internal/flow envelope"},
+	{"idempotency", "router lua delivery internal/flow envelope"},
+	{"redrive", "publisher lua delivery internal/flow internal/retry envelope"},
+
+	{"publisher", "lua internal/flow envelope"},
+
+	{"reserver", "delivery internal/flow internal/retry internal/slots envelope"},
+	{"router", "delivery internal/flow internal/retry internal/slots envelope"},
+	{"acker", "delivery internal/flow internal/retry internal/slots envelope"},
+	{"scheduler", "delivery internal/flow internal/retry internal/slots envelope"},
+
+	{"lua", "internal/flow envelope"},
+	{"delivery", "internal/flow envelope"},
+	{"internal/flow", "envelope"},
+	{"internal/retry", ""},
+	{"internal/slots", ""},
+	{"envelope", ""},
+
+	{"internal/archtest", ""},
+	{"internal/testredis", "internal/redisproc"},
+	{"internal/faultproxy", ""},
+	{"internal/redisproc", ""},
+}
+
+// helpers are what any test file may import besides.
+const helpers = "internal/testredis internal/faultproxy internal/redisproc"
+
+// rootTests are what the test files at the module's root may import besides: the README's examples
+// are compiled there.
+const rootTests = public
+
+// gate keeps a package or module from other modules to a few of ours. Test files are free.
+type gate struct {
+	imports string // an import path; what lies below it is meant too
+	users   string // in words, as in row
+	reason  string
+}
+
+var gates = []gate{
+	{
+		"github.com/redis/go-redis",
+		"cmd/... bench/... examples/... pool idempotency redrive publisher lua internal/testredis internal/redisproc",
+		"the actors must work on any store",
+	},
+	{"testing", "bench/... internal/testredis internal/faultproxy", "it belongs in no program"},
+	{"github.com/alicebob/miniredis", "cmd/... bench/... internal/testredis", "it belongs in no program but the load test"},
+	{"go.uber.org/goleak", "internal/testredis", "it belongs in no program"},
+	{"github.com/google/go-cmp", "", "it belongs in no program"},
+	{"pgregory.net/rapid", "", "it belongs in no program"},
+}
+
+// exception lets one file break one rule, for a reason that the next reader can judge.
+type exception struct {
+	file   string
+	reason string
+}
+
+// bareGo lists the files that may hold a bare go statement outside tests. Everywhere else goroutines
+// start through errgroup or conc, so that somebody waits for them and a panic reaches somebody.
+var bareGo = []exception{}
+
+// maxLines is the most a file may have, test files aside. One that needs more holds several ideas.
+const maxLines = 450

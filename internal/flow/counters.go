@@ -1,0 +1,27 @@
+package flow
+
+import "sync/atomic"
+
+// Counters count what happened in one queue of a pool. Each actor adds to its own; anyone may read.
+type Counters struct {
+	Reserved     atomic.Int64 // messages reserved
+	Started      atomic.Int64 // handlers started
+	Acked        atomic.Int64 // messages removed after success
+	Failed       atomic.Int64 // handler runs that failed, panics and timeouts included
+	Panics       atomic.Int64 // handler runs that panicked or called runtime.Goexit
+	Released     atomic.Int64 // messages put in delayed, charged
+	Returned     atomic.Int64 // messages put in delayed, uncharged
+	Requeued     atomic.Int64 // messages requeued with attempts raised (legacy)
+	Left         atomic.Int64 // messages left to their lease
+	DeadLettered atomic.Int64 // messages put in the dead letters, poison included
+	HandedBack   atomic.Int64 // messages returned to the head of ready
+	UnknownURN   atomic.Int64 // messages without a handler
+	Poison       atomic.Int64 // messages that are no acceptable envelope
+	Late         atomic.Int64 // settlements that came after the lease was gone
+	Missing      atomic.Int64 // settlements whose value had left processing
+	Lost         atomic.Int64 // reservations found lost by a renewal, or expired before they could start
+	Moved        atomic.Int64 // expired or due messages moved to ready
+	Renewed      atomic.Int64 // leases renewed, counted by message
+	Orphans      atomic.Int64 // orphans at the last audit (L7)
+	Adopted      atomic.Int64 // orphans adopted
+}

@@ -1,0 +1,107 @@
+package flow
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// State is where a reservation stands in this process. It only moves forward:
+//
+//	Buffered ──Start──▶ Running ──Settle──▶ Settled
+//	    │                  │
+//	    ├──────Settle──────┼──▶ Settled   (handed back, poison)
+//	    └───────Lose───────┴──▶ Lost      (its lease is gone)
+type State uint32
+
+// The states of a reservation.
+const (
+	Buffered State = iota
+	Running
+	Settled
+	Lost
+)
+
+// Reservation is one message this process has reserved and not yet let go of.
+//
+// The reserver creates it; a worker starts and settles it; the scheduler may lose it at any moment. The
+// atomic state decides between them. The texts belong to the acker once the state is Settled or Lost.
+type Reservation struct {
+	Queue  int    // position of the queue in the pool
+	Handle string // what the store takes to settle it: deadline member (L2) or reserved member (Z3)
+	Text   string // the stored value a handler's message is read from; in the zset layout the raised one
+	Edit   Edit   // zset layout: how Text differs from the ready text
+	Order  int    // place within its lease, for settling and handing back in reservation order
+
+	lease  *Lease
+	state  atomic.Uint32
+	begun  atomic.Int64 // when it started, in nanoseconds of the lease clock; 0 = not started
+	cancel atomic.Pointer[context.CancelCauseFunc]
+}
+
+// Edit says how the reserve script changed a text: Length bytes at At (from 0) stand where Old stood.
+type Edit struct {
+	At, Length int
+	Old        string
+}
+
+// Ready is the text as it stood in ready before the reserve; uncharged returns write it (Z7, L9).
+func (r *Reservation) Ready() string {
+	if r.Edit.Length == 0 {
+		return r.Text
+	}
+	return r.Text[:r.Edit.At] + r.Edit.Old + r.Text[r.Edit.At+r.Edit.Length:]
+}
+
+// Size is what the reservation counts for against the limit of bytes in flight.
+func (r *Reservation) Size() int { return len(r.Handle) }
+
+// Lease is the lease the reservation was made under.
+func (r *Reservation) Lease() *Lease { return r.lease }
+
+// State is the present state.
+func (r *Reservation) State() State { return State(r.state.Load()) }
+
+// Start claims a buffered reservation for a handler. It is false when the reservation was lost or settled
+// meanwhile; then nothing may be run.
+func (r *Reservation) Start(now time.Time) bool {
+	r.begun.Store(r.lease.clock(now))
+	return r.state.CompareAndSwap(uint32(Buffered), uint32(Running))
+}
+
+// Settle claims the one settlement of a reservation that is buffered or running. It is false when the
+// reservation is lost or was settled already.
+func (r *Reservation) Settle() bool {
+	return r.state.CompareAndSwap(uint32(Running), uint32(Settled)) ||
+		r.state.CompareAndSwap(uint32(Buffered), uint32(Settled))
+}
+
+// OnLoss registers what cancels the running handler. The function is called at most once, with
+// ErrLeaseLost, also when the loss came first.
+func (r *Reservation) OnLoss(cancel context.CancelCauseFunc) {
+	r.cancel.Store(&cancel)
+	if r.State() == Lost {
+		cancel(ErrLeaseLost)
+	}
+}
+
+// Lose marks the reservation as lost and cancels a handler that runs. It is false when it was settled
+// before: then the settlement finds out by itself.
+func (r *Reservation) Lose() bool {
+	if r.state.CompareAndSwap(uint32(Buffered), uint32(Lost)) {
+		return true
+	}
+	if !r.state.CompareAndSwap(uint32(Running), uint32(Lost)) {
+		return false
+	}
+	if cancel := r.cancel.Load(); cancel != nil {
+		(*cancel)(ErrLeaseLost)
+	}
+	return true
+}
+
+// String names the reservation in logs without its body (B48).
+func (r *Reservation) String() string {
+	return "reservation " + strconv.FormatUint(r.lease.number, 10) + "/" + strconv.Itoa(r.Order)
+}

@@ -1,0 +1,121 @@
+// Package slots shares a pool's capacity between its queues: how many messages may be held at once, and
+// how many bytes of bodies.
+//
+// A reserver takes slots before it asks Redis and the acker frees them when a settlement is applied, so
+// the capacity bounds everything in between: buffers, running handlers, settlements that wait for Redis.
+// It knows nothing of messages.
+package slots
+
+import (
+	"context"
+	"sync"
+)
+
+// Pool is the shared capacity. It is safe for concurrent use.
+type Pool struct {
+	mu     sync.Mutex
+	free   int
+	bytes  int64 // free bytes; below zero while one body larger than the rest is in flight
+	queues []queue
+	wake   chan struct{} // closed and replaced when something is freed
+}
+
+type queue struct {
+	share   int // slots that are its own by weight
+	floor   int // slots never lent to others while it uses fewer
+	used    int
+	waiting bool
+}
+
+// New makes a pool of n slots and the given bytes, shared by weight. n must be at least len(weights), and
+// each weight at least 1.
+func New(n int, bytes int64, weights []int) *Pool {
+	total := 0
+	for _, w := range weights {
+		total += w
+	}
+	p := &Pool{free: n, bytes: bytes, queues: make([]queue, len(weights)), wake: make(chan struct{})}
+	for i, w := range weights {
+		share := max(1, n*w/total)
+		// An eighth of its share stays ready for a queue that wakes up: enough for a first batch, while the
+		// rest of an idle share is lent.
+		p.queues[i] = queue{share: share, floor: max(1, share/8)}
+	}
+	if len(weights) == 1 {
+		p.queues[0].floor = 0
+	}
+	return p
+}
+
+// Acquire blocks until at least one slot and one byte are free for queue q, then takes up to most slots
+// and up to most bytes. Give back what Redis did not fill with Release.
+//
+// A queue below its share is served first; above it, it borrows what no other queue needs: not the floors
+// of the others, and nothing while a queue below its share waits.
+func (p *Pool) Acquire(ctx context.Context, q, most int, mostBytes int64) (n int, bytes int64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		n = p.grant(q, most)
+		if n > 0 && p.bytes > 0 {
+			bytes = min(p.bytes, mostBytes)
+			p.queues[q].waiting = false
+			p.queues[q].used += n
+			p.free -= n
+			p.bytes -= bytes
+			return n, bytes, nil
+		}
+		p.queues[q].waiting = true
+		wake := p.wake
+		p.mu.Unlock()
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		p.mu.Lock()
+		if err != nil {
+			p.queues[q].waiting = false
+			return 0, 0, err
+		}
+	}
+}
+
+// grant is how many slots q may take now.
+func (p *Pool) grant(q, most int) int {
+	own := p.queues[q].share - p.queues[q].used
+	lendable := p.free
+	for i := range p.queues {
+		if i == q {
+			continue
+		}
+		other := &p.queues[i]
+		if other.waiting && other.used < other.share && own <= 0 {
+			return 0
+		}
+		lendable -= max(0, other.floor-other.used)
+	}
+	return min(most, max(lendable, min(own, p.free)))
+}
+
+// Release gives back n slots and bytes of queue q. bytes is negative when the one body that crossed the
+// budget was larger than what was acquired.
+func (p *Pool) Release(q, n int, bytes int64) {
+	if n == 0 && bytes == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queues[q].used -= n
+	p.free += n
+	p.bytes += bytes
+	close(p.wake)
+	p.wake = make(chan struct{})
+}
+
+// Free is the number of free slots and bytes.
+func (p *Pool) Free() (n int, bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.free, p.bytes
+}

@@ -1,0 +1,220 @@
+package lua
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/babelpool/babelpool/internal/flow"
+)
+
+const (
+	tokenBytes = 12 // of a call's token; the script adds 8 hex digits for the index (L2)
+	tokenWidth = 33 // hex digits of a whole token, and the colon
+)
+
+// Limits of an audit: beyond the first a queue's processing list is too long to read in one script.
+const (
+	auditLongest = 20_000
+	auditMost    = 100
+)
+
+// Legacy is a queue in the list layout (rules L).
+type Legacy struct{ base }
+
+// NewLegacy makes the store of a legacy queue.
+func NewLegacy(o Options) *Legacy {
+	s := &Legacy{newBase(o)}
+	s.wait = waiter{client: o.Client, key: o.Keys.Ready, block: blockOnList}
+	return s
+}
+
+// Reserve sweeps expired leases and reserves what the request allows (L2, L3). The call is sent once: on an
+// ambiguous error the messages it may have taken come back when their lease runs out.
+func (s *Legacy) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error) {
+	k := &s.Keys
+	c := newCall(legacyReserve, []string{k.Ready, k.Processing, k.Deadlines, k.Paused}, 7).
+		arg(s.now(), s.lease, req.Most, req.Bytes, req.FirstPop, newToken(), req.Migration)
+	sent := time.Now()
+	reply, err := c.run(ctx, s.Client)
+	if err != nil {
+		return flow.Reserved{}, err
+	}
+	if len(reply) < 4 {
+		return flow.Reserved{}, malformed(legacyReserve, fmt.Sprint(reply))
+	}
+	head, err := numbers(legacyReserve, reply[2:], 2)
+	if err != nil {
+		return flow.Reserved{}, err
+	}
+	res := flow.Reserved{
+		Moved: int(head[0]), Left: int(head[1]), Paused: reply[0] == "paused", Sent: sent, Took: time.Since(sent),
+	}
+	if members := reply[4:]; len(members) > 0 {
+		res.Lease = flow.NewLease(s.Queue, len(members))
+		for i, member := range members {
+			if len(member) < tokenWidth {
+				return flow.Reserved{}, malformed(legacyReserve, member)
+			}
+			res.Lease.Items[i].Handle, res.Lease.Items[i].Text = member, member[tokenWidth:]
+		}
+	}
+	return res, nil
+}
+
+// Wait blocks until ready is not empty, for about a second at most, or until ctx ends.
+func (s *Legacy) Wait(ctx context.Context) (int, error) { return s.wait.wait(ctx) }
+
+// blockOnList moves the head of the list to its head: that blocks while the list is empty and leaves it as it
+// was. Each waiting process wakes at a push.
+func blockOnList(ctx context.Context, c blocker, key string) (int, error) {
+	return 0, c.BLMove(ctx, key, key, "LEFT", "LEFT", time.Second).Err()
+}
+
+// ReturnToken does nothing: this layout has no tokens.
+func (s *Legacy) ReturnToken(context.Context) error { return nil }
+
+// Settle ends reservations (L4, L6, D3), one result each. Safe to send again.
+func (s *Legacy) Settle(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error) {
+	results := make([]flow.Result, len(settled))
+	for from := 0; from < len(settled); from += chunk {
+		to := min(from+chunk, len(settled))
+		if err := s.settle(ctx, settled[from:to], results[from:to]); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+func (s *Legacy) settle(ctx context.Context, settled []flow.Settlement, results []flow.Result) error {
+	k := &s.Keys
+	c := newCall(legacySettle, []string{k.Processing, k.Deadlines, k.Ready, k.DeadLetters}, 1+len(settled)).
+		arg(len(settled))
+	for i := range settled {
+		c.arg(&settled[i].Reservation.Handle)
+	}
+	for i := range settled {
+		switch op := settled[i].Op; op {
+		case flow.Ack:
+		case flow.Requeue:
+			c.arg(i+1, "requeue", &settled[i].Text)
+		case flow.DeadLetter:
+			c.arg(i+1, "dead", &settled[i].Text)
+		default:
+			return fmt.Errorf("lua: %w: the legacy layout has no %s", flow.ErrPermanent, op)
+		}
+	}
+	reply, err := c.run(ctx, s.Client)
+	if err != nil {
+		return err
+	}
+	return exceptions(legacySettle, reply, results)
+}
+
+// HandBack returns reservations nobody started to the head of ready (L9). They must come in reservation
+// order; the last chunk goes first, so that the whole keeps its order. Safe to send again.
+func (s *Legacy) HandBack(ctx context.Context, held []*flow.Reservation) ([]flow.Result, error) {
+	results := make([]flow.Result, len(held))
+	k := &s.Keys
+	for from := (len(held) - 1) / chunk * chunk; from >= 0; from -= chunk {
+		part := held[from:min(from+chunk, len(held))]
+		c := newCall(legacyHandBack, []string{k.Processing, k.Deadlines, k.Ready}, len(part))
+		for _, r := range part {
+			c.arg(&r.Handle)
+		}
+		reply, err := c.run(ctx, s.Client)
+		if err != nil {
+			return nil, err
+		}
+		if err := exceptions(legacyHandBack, reply, results[from:from+len(part)]); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// Renew raises the expiry of held leases (L8). A result of Late means that the lease is gone.
+func (s *Legacy) Renew(ctx context.Context, handles []string) ([]flow.Result, error) {
+	return s.renew(ctx, s.Keys.Deadlines, handles)
+}
+
+// Sweep returns at most limit (1 to 1,000) expired leases to ready (L3) and says how many it removed.
+func (s *Legacy) Sweep(ctx context.Context, limit int) (int, error) {
+	k := &s.Keys
+	reply, err := newCall(legacySweep, []string{k.Ready, k.Processing, k.Deadlines}, 2).arg(s.now(), limit).
+		run(ctx, s.Client)
+	if err != nil {
+		return 0, err
+	}
+	moved, err := numbers(legacySweep, reply, 2)
+	if err != nil {
+		return 0, err
+	}
+	return int(moved[0]), nil
+}
+
+// Audit looks for orphans (L7).
+func (s *Legacy) Audit(ctx context.Context) (flow.Audit, error) {
+	k := &s.Keys
+	reply, err := newCall(legacyAudit, []string{k.Processing, k.Deadlines}, 2).arg(auditLongest, auditMost).
+		run(ctx, s.Client)
+	if err != nil {
+		return flow.Audit{}, err
+	}
+	n, err := numbers(legacyAudit, reply, 4)
+	if err != nil {
+		return flow.Audit{}, err
+	}
+	return flow.Audit{InFlight: n[0], Leases: n[1], Orphans: n[2], Dangling: n[3], Values: reply[4:]}, nil
+}
+
+// Adopt gives values that still are orphans a deadline (L7) and says how many it gave one.
+func (s *Legacy) Adopt(ctx context.Context, values []string) (int, error) {
+	k := &s.Keys
+	if s.lease == "" {
+		return 0, fmt.Errorf("lua: %w: adoption needs a lease", flow.ErrPermanent)
+	}
+	c := newCall(legacyAdopt, []string{k.Processing, k.Deadlines}, 4+len(values)).
+		arg(s.now(), s.lease, auditLongest, newToken())
+	for i := range values {
+		c.arg(&values[i])
+	}
+	reply, err := c.run(ctx, s.Client)
+	if err != nil {
+		return 0, err
+	}
+	n, err := numbers(legacyAdopt, reply, 1)
+	if err != nil {
+		return 0, err
+	}
+	return int(n[0]), nil
+}
+
+// Depth counts the messages in each place.
+func (s *Legacy) Depth(ctx context.Context) (flow.Depth, error) {
+	var ready, flight, dead *redis.IntCmd
+	_, err := s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		ready, flight = p.LLen(ctx, s.Keys.Ready), p.LLen(ctx, s.Keys.Processing)
+		dead = p.LLen(ctx, s.Keys.DeadLetters)
+		return nil
+	})
+	if err != nil {
+		return flow.Depth{}, classify("depth", err)
+	}
+	return flow.Depth{Ready: ready.Val(), InFlight: flight.Val(), DeadLetters: dead.Val()}, nil
+}
+
+// newToken is the 24 hex digits that make the tokens of one call unique (L2).
+func newToken() string {
+	var raw [tokenBytes]byte
+	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(raw[:])
+}
+
+// seconds is how scripts take a delay.
+func seconds(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,97 @@
+-- locate(body): where the attempts of one JSON object stand (Z3). A walk over the structure that knows
+-- strings and depth; no cjson, which would damage the body (B30, B31). Returns the first and last position
+-- of the value of the last top-level "attempts" and its text; or, where there is none, the position of the
+-- final brace, nil, and whether the object has members. Returns nothing for what is not one object. The
+-- grammar of the values is not checked: the client decodes the body and undoes the edit of a bad one. O(n).
+local function locate(body)
+  local find, byte, sub = string.find, string.byte, string.sub
+  local at = find(body, '[^ \t\r\n]')
+  if not at or byte(body, at) ~= 123 then
+    return
+  end
+  local depth, key_next, members = 0, false, false
+  local first, text
+  while true do
+    at = find(body, '["{}%[%],]', at)
+    if not at then
+      return
+    end
+    local char = byte(body, at)
+    if char == 34 then
+      local stop = at + 1
+      while true do
+        stop = find(body, '["\\]', stop)
+        if not stop then
+          return
+        end
+        if byte(body, stop) == 34 then
+          break
+        end
+        stop = stop + 2
+      end
+      if key_next then
+        key_next, members = false, true
+        local key = sub(body, at + 1, stop - 1)
+        if find(key, '\\', 1, true) then
+          key = string.gsub(key, '\\u00(%x%x)', function(hex)
+            return string.char(tonumber(hex, 16))
+          end)
+        end
+        if key == 'attempts' then
+          local _, colon = find(body, '^[ \t\r\n]*:[ \t\r\n]*', stop + 1)
+          if not colon then
+            return
+          end
+          first, text = colon + 1, string.match(body, '^[^ \t\r\n,}]*', colon + 1)
+        end
+      end
+      at = stop
+    elseif char == 123 or char == 91 then
+      depth = depth + 1
+      key_next = depth == 1
+    elseif char == 44 then
+      key_next = depth == 1
+    else
+      depth = depth - 1
+      if depth == 0 then
+        if find(body, '[^ \t\r\n]', at + 1) then
+          return
+        end
+        if first then
+          return first, first + #text - 1, text
+        end
+        return at, nil, members
+      end
+    end
+    at = at + 1
+  end
+end
+
+-- raise(body): splits the body around its raised attempts: the text before, the number, the text after,
+-- then the replaced text and the position where it stood, and whether that was the canonical place at the
+-- very end. Returns nothing when attempts cannot be edited safely. O(1) for a canonical body, else O(n).
+local function raise(body)
+  local first, stop, digits = string.find(body, ',"attempts":(%d+)}$', -32)
+  if first and #digits < 16 and (#digits == 1 or string.byte(digits) ~= 48) and string.byte(body) == 123 then
+    return string.sub(body, 1, first + 11), digits + 1, '}', digits, first + 12, true
+  end
+  local last, text
+  first, last, text = locate(body)
+  if not first then
+    return
+  end
+  if not last then
+    local insert = (text and ',' or '') .. '"attempts":'
+    return string.sub(body, 1, first - 1) .. insert, 1, string.sub(body, first), '', first, false
+  end
+  if not string.find(text, '^%d+$') or #text > 1 and string.byte(text) == 48 or #text > 16
+    or tonumber(text) > 9007199254740990 then
+    return
+  end
+  return string.sub(body, 1, first - 1), text + 1, string.sub(body, last + 1), text, first, false
+end
+
+-- spell(number): its digits; plain concatenation would round above 14 digits.
+local function spell(number)
+  return number < 1e14 and tostring(number) or string.format('%.0f', number)
+end

@@ -1,0 +1,84 @@
+package lua
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Publish appends messages to the tail of ready in one command (L1). It is sent once: on an error that is
+// flow.ErrAmbiguous all of them may have been stored, on any other none was.
+func (s *Legacy) Publish(ctx context.Context, bodies []string) error {
+	words := make([]any, 0, 2+len(bodies))
+	words = append(words, "rpush", &s.Keys.Ready)
+	for i := range bodies {
+		words = append(words, &bodies[i])
+	}
+	cmd := onceInt{redis.NewIntCmd(ctx, words...)}
+	return classify("publish", s.Client.Process(ctx, cmd))
+}
+
+// PublishIn queues the same command on a caller's pipeline or transaction.
+func (s *Legacy) PublishIn(ctx context.Context, pipe redis.Pipeliner, bodies []string) error {
+	return pipe.RPush(ctx, s.Keys.Ready, anys(bodies)...).Err()
+}
+
+// Publish appends messages to the tail of ready, one notify token each, in one step (Z1). It is sent once,
+// with the same meaning of errors as in the legacy layout.
+func (s *Zset) Publish(ctx context.Context, bodies []string) error {
+	c := newCall(zsetPublish, []string{s.Keys.Ready, s.Keys.Notify}, len(bodies))
+	for i := range bodies {
+		c.arg(&bodies[i])
+	}
+	_, err := c.run(ctx, s.Client)
+	return err
+}
+
+// PublishIn queues the same on a caller's pipeline. Plain commands, because a script that the server does not
+// know cannot fall back inside a transaction (B46); the step is one when the caller's pipeline is a MULTI.
+func (s *Zset) PublishIn(ctx context.Context, pipe redis.Pipeliner, bodies []string) error {
+	if err := pipe.RPush(ctx, s.Keys.Ready, anys(bodies)...).Err(); err != nil {
+		return err
+	}
+	tokens := make([]any, len(bodies))
+	for i := range tokens {
+		tokens[i] = "1"
+	}
+	return pipe.RPush(ctx, s.Keys.Notify, tokens...).Err()
+}
+
+// Delayed is a message to publish later.
+type Delayed struct {
+	Delay int64 // whole seconds, rounded up by the caller
+	Body  string
+}
+
+// PublishDelayed puts messages in delayed (Z1) and says of each whether it was added: false means that
+// delayed holds the same bytes already. It is sent once.
+func (s *Zset) PublishDelayed(ctx context.Context, messages []Delayed) ([]bool, error) {
+	c := newCall(zsetDelay, []string{s.Keys.Delayed}, 1+2*len(messages)).arg(s.now())
+	for i := range messages {
+		c.arg(messages[i].Delay, &messages[i].Body)
+	}
+	reply, err := c.run(ctx, s.Client)
+	if err != nil {
+		return nil, err
+	}
+	added, err := numbers(zsetDelay, reply, len(messages))
+	if err != nil {
+		return nil, err
+	}
+	results := make([]bool, len(added))
+	for i, n := range added {
+		results[i] = n == 1
+	}
+	return results, nil
+}
+
+func anys(values []string) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		out[i] = v
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+-- Reserve (Z2, Z3): promotes what is due, then moves messages from the head of ready to reserved, with
+-- attempts raised by one in the text.
+--
+-- KEYS    1 ready  2 delayed  3 reserved  4 notify  5 paused  6 dead letters  [7 notify of dead letters]
+-- ARGV    1 now override or ''  2 retryAfter seconds, '' = never  3 most messages  4 byte budget
+--         5 first chunk  6 most members to promote, 0 = none  7 notify tokens the waiter took
+-- Returns status ('ok' or 'paused'), server seconds, promoted, left in ready, then three counts m, e, p and
+--         m reserved members in order, e notes 'position at length old' for members whose attempts were not
+--         simply raised by one at the very end (old text of the attempts, which stood at byte at, from 1;
+--         length bytes stand there now), p raw bodies that were put in the dead letters instead.
+-- Promise one atomic step; every byte but the attempts stays. A body that cannot be edited safely is never
+--         reserved and never raises an error. Equal members are kept apart by raising attempts again.
+-- Cost    O(messages * log N) plus promoting; a body that is not canonical costs a walk over it.
+-- @include expect clock variadic pop raise migrate
+local ready, delayed, reserved, notify, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]
+local wrong = expect(ready, 'list') or expect(delayed, 'zset') or expect(reserved, 'zset')
+  or expect(notify, 'list') or expect(dead, 'list') or KEYS[7] and expect(KEYS[7], 'list')
+if wrong then
+  return wrong
+end
+local now = clock(ARGV[1])
+local moved = promote(ready, delayed, reserved, notify, now, tonumber(ARGV[6]), ARGV[2] ~= '')
+if redis.call('EXISTS', KEYS[5]) == 1 then
+  return {'paused', now, moved, redis.call('LLEN', ready), 0, 0, 0}
+end
+
+local bodies, count = pop(ready, tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]))
+local left = redis.call('LLEN', ready)
+local members, heads, numbers, tails, olds, places, plain = {}, {}, {}, {}, {}, {}, {}
+local poison, m = {}, 0
+for i = 1, count do
+  local head, number, tail, old, place, canonical = raise(bodies[i])
+  if head then
+    m = m + 1
+    heads[m], numbers[m], tails[m], olds[m], places[m], plain[m] = head, number, tail, old, place, canonical
+    members[m] = head .. spell(number) .. tail
+  else
+    poison[#poison + 1] = bodies[i]
+  end
+end
+
+-- A twin is a member that is reserved already, here or by an earlier call; ZADD would merge the two. taken
+-- remembers this call's members, next the last number tried for a text, so that many equal bodies in one
+-- call cost one step each.
+local held, taken, last = scores(reserved, members, 1, m), {}, {}
+for i = 1, m do
+  if held[i] or taken[members[i]] then
+    local text = heads[i] .. '\0' .. tails[i]
+    local number = math.max(numbers[i], last[text] or 0)
+    local member
+    repeat
+      number = number + 1
+      member = heads[i] .. spell(number) .. tails[i]
+    until not taken[member] and not redis.call('ZSCORE', reserved, member)
+    last[text] = number
+    members[i], numbers[i], plain[i] = member, number, false
+  end
+  taken[members[i]] = true
+end
+
+local reply = {'ok', now, moved, left, m, 0, #poison}
+local scored = {}
+if m > 0 then
+  local score = expiry(now, ARGV[2])
+  for i = 1, m do
+    scored[2 * i - 1] = score
+    scored[2 * i] = members[i]
+    reply[7 + i] = members[i]
+  end
+  variadic('ZADD', reserved, scored)
+end
+local notes = 0
+for i = 1, m do
+  if not plain[i] then
+    notes = notes + 1
+    local length = #members[i] - #tails[i] - places[i] + 1
+    reply[7 + m + notes] = i .. ' ' .. places[i] .. ' ' .. length .. ' ' .. olds[i]
+  end
+end
+reply[6] = notes
+for i = 1, #poison do
+  reply[7 + m + notes + i] = poison[i]
+end
+variadic('RPUSH', dead, poison)
+if KEYS[7] then
+  tokens(KEYS[7], #poison)
+end
+
+-- One token less for each message taken, and never more tokens than messages: a surplus would wake waiters
+-- for nothing (B41).
+if left == 0 then
+  if redis.call('EXISTS', notify) == 1 then
+    redis.call('DEL', notify)
+  end
+else
+  local spend = count - tonumber(ARGV[7])
+  if spend > 0 then
+    redis.call('LPOP', notify, spend)
+  end
+  if redis.call('LLEN', notify) > left then
+    redis.call('LTRIM', notify, 0, left - 1)
+  end
+end
+return reply

@@ -1,0 +1,33 @@
+package pool
+
+import (
+	"errors"
+
+	"github.com/babelpool/babelpool/internal/flow"
+)
+
+var (
+	// ErrConfig is returned by Run when the configuration is not valid. The error names every field at fault.
+	ErrConfig = errors.New("pool: invalid config")
+
+	// ErrRunTwice is returned by Run when the pool was run before. Make a new one.
+	ErrRunTwice = errors.New("pool: Run was called before")
+
+	// ErrRefused is returned by Run when Redis refuses the client at start: wrong credentials, missing
+	// permission, a version before 6.2.
+	ErrRefused = errors.New("pool: redis refuses this client")
+
+	// ErrAbandoned is returned by Run when handlers did not return although their contexts were cancelled.
+	// Their messages come back when their leases run out. The error names them.
+	ErrAbandoned = errors.New("pool: handlers did not return")
+
+	// ErrLeaseLost is the cause of a handler's cancelled context when its message's lease is gone.
+	ErrLeaseLost = flow.ErrLeaseLost
+
+	// ErrHandlerTimeout is the cause of a handler's cancelled context when HandlerTimeout has passed.
+	ErrHandlerTimeout = flow.ErrHandlerTimeout
+
+	// ErrHardStop is the cause of a handler's cancelled context when DrainTimeout has passed at stop. An
+	// error returned after that is not a failure: the message is handed back uncharged.
+	ErrHardStop = flow.ErrHardStop
+)

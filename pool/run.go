@@ -1,0 +1,126 @@
+package pool
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/babelpool/babelpool/acker"
+	"github.com/babelpool/babelpool/internal/flow"
+	"github.com/babelpool/babelpool/internal/slots"
+	"github.com/babelpool/babelpool/lua"
+	"github.com/babelpool/babelpool/reserver"
+	"github.com/babelpool/babelpool/router"
+	"github.com/babelpool/babelpool/scheduler"
+)
+
+// Most messages one call to Redis carries.
+const (
+	reserveBatch = 256
+	settleBatch  = 512
+)
+
+// machine is a running pool: every channel, every actor.
+type machine struct {
+	*plan
+	reservers []*reserver.Reserver
+	router    *router.Router
+	ackers    []*acker.Acker
+	scheduler *scheduler.Scheduler
+
+	deliveries  []chan *flow.Reservation // by queue: reserver → workers
+	settlements []chan flow.Settlement   // by queue: workers → acker
+}
+
+// run starts the actors and waits for the stop. Channels are closed in stop.go, each right after its last
+// sender's Run has returned. Plain groups: one actor's end must not cancel another, least of all an acker that
+// flushes.
+func (p *Pool) run(ctx context.Context, pl *plan) error {
+	m := p.build(pl)
+	detached := context.WithoutCancel(ctx)
+	handlers, hardStop := context.WithCancelCause(detached) // ended by the hard stop
+	flush, giveUp := context.WithCancelCause(detached)      // ended when the last settlements take too long
+	aside, endAside := context.WithCancel(detached)         // ended after the last settlement
+	defer hardStop(nil)
+	defer giveUp(nil)
+	defer endAside()
+
+	var intake, work, settle, beside errgroup.Group
+	for _, a := range m.ackers {
+		settle.Go(func() error { return a.Run(flush) })
+	}
+	work.Go(func() error { return m.router.Run(handlers) })
+	beside.Go(func() error { return m.scheduler.Run(aside) })
+	for _, r := range m.reservers {
+		intake.Go(func() error { return r.Run(ctx) })
+	}
+	m.Logger.Info("consuming", "queues", len(m.Queues), "concurrency", m.Concurrency, "prefetch", m.Prefetch)
+
+	<-ctx.Done()
+	err := m.stop(stopping{&intake, &work, &settle, hardStop, giveUp})
+	endAside()
+	_ = beside.Wait() // never fails
+	return err
+}
+
+// build makes the channels and the actors. A channel has room for everything that can be in flight, so no
+// actor ever waits to send.
+func (p *Pool) build(pl *plan) *machine {
+	n := len(pl.Queues)
+	m := &machine{
+		plan: pl, reservers: make([]*reserver.Reserver, n), ackers: make([]*acker.Acker, n),
+		deliveries: make([]chan *flow.Reservation, n), settlements: make([]chan flow.Settlement, n),
+	}
+	weights, counters := make([]int, n), make([]*flow.Counters, n)
+	for i, q := range pl.Queues {
+		weights[i], counters[i] = q.Weight, &flow.Counters{}
+	}
+	capacity := slots.New(pl.Prefetch, pl.MaxInFlightBytes, weights)
+	p.topology.Store(&topology{queues: pl.Queues, counters: counters, slots: capacity, prefetch: pl.Prefetch})
+
+	workQueues, schedules := make([]router.Queue, n), make([]scheduler.Queue, n)
+	handlerLimit := max(pl.HandlerTimeout, 0)
+	for i, q := range pl.Queues {
+		store := lua.New(q.Layout, lua.Options{Client: pl.Client, Keys: pl.keys[i], Queue: i, RetryAfter: q.RetryAfter})
+		book := flow.NewBook(q.RetryAfter, !pl.DisableLeaseRenewal, handlerLimit)
+		log := pl.Logger.With("layout", q.Layout.String())
+		m.deliveries[i] = make(chan *flow.Reservation, pl.Prefetch)
+		m.settlements[i] = make(chan flow.Settlement, pl.Prefetch)
+		m.reservers[i] = reserver.New(reserver.Config{
+			Queue: i, Name: q.Name, Store: store, Slots: capacity, Book: book, Counters: counters[i],
+			Out: m.deliveries[i], Batch: min(reserveBatch, pl.Prefetch), Bytes: max(1, pl.MaxInFlightBytes/int64(n)),
+			MigrationBatch: pl.MigrationBatch, PollInterval: pl.PollInterval, Logger: log,
+			OnPoison: func(ctx context.Context, raw string) { m.router.Refused(ctx, i, raw) },
+		})
+		m.ackers[i] = acker.New(acker.Config{
+			Queue: i, Name: q.Name, Layout: q.Layout, Store: store, Slots: capacity, Book: book, Counters: counters[i],
+			In: m.settlements[i], Batch: settleBatch, Logger: log,
+		})
+		workQueues[i] = router.Queue{
+			Name: q.Name, Layout: q.Layout, Weight: q.Weight, Handler: q.Handler, Book: book, Counters: counters[i],
+			In: m.deliveries[i], Out: m.settlements[i],
+		}
+		schedules[i] = scheduler.Queue{
+			Name: q.Name, Store: store, Book: book, Counters: counters[i], LastCall: m.reservers[i].LastCall,
+			Chunk: sweepChunk(pl.MigrationBatch), Lease: q.RetryAfter, Adopt: pl.AdoptOrphans && q.Layout == Legacy,
+		}
+	}
+	m.router = router.New(router.Config{Workers: pl.Concurrency, Queues: workQueues, Policy: pl.policy(), Logger: pl.Logger})
+	m.scheduler = scheduler.New(scheduler.Config{Queues: schedules, Tick: pl.PollInterval, Logger: pl.Logger})
+	return m
+}
+
+// sweepChunk is the most a sweep moves per call: the scripts' own bound, or less where the user says so.
+func sweepChunk(migrationBatch int) int {
+	const most = 1000
+	if migrationBatch == 0 {
+		return most
+	}
+	return min(migrationBatch, most)
+}
+
+// within ends ctx with the cause after d, unless stop is called first.
+func within(d time.Duration, end context.CancelCauseFunc, cause error) (stop func() bool) {
+	return time.AfterFunc(d, func() { end(cause) }).Stop
+}

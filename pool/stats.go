@@ -1,0 +1,62 @@
+package pool
+
+import "github.com/babelpool/babelpool/internal/flow"
+
+// Stats is what a pool has done since it started, and what it holds now.
+type Stats struct {
+	// Held is the number of messages reserved and not yet settled, of all queues; at most Prefetch.
+	Held int
+	// Queues are the counts of each queue, in the order of Config.Queues.
+	Queues []QueueStats
+}
+
+// QueueStats are the counts of one queue since the pool started. Depths are Redis's to tell; see lua.Store.
+type QueueStats struct {
+	Name         string
+	Reserved     int64 // messages reserved
+	Started      int64 // handlers started
+	Acked        int64 // messages removed after success
+	Failed       int64 // handler runs that failed; panics and timeouts included
+	Panics       int64 // handler runs that panicked or called runtime.Goexit
+	Released     int64 // zset: failed messages put in delayed
+	Returned     int64 // zset: messages put in delayed uncharged
+	Requeued     int64 // legacy: failed messages requeued with attempts raised
+	Left         int64 // messages left to their lease
+	DeadLettered int64 // messages put in the dead letters
+	HandedBack   int64 // messages returned to the head of ready
+	UnknownURN   int64 // messages without a handler
+	Poison       int64 // messages that are no acceptable envelope
+	Late         int64 // settlements that came after the lease was gone; nothing was touched
+	Missing      int64 // settlements whose message had left processing by other hands
+	Lost         int64 // reservations whose lease was lost before they were settled
+	Moved        int64 // expired or due messages moved to ready
+	Renewed      int64 // leases renewed, counted by message
+	Orphans      int64 // messages in flight without a deadline, at the last audit (L7)
+	Adopted      int64 // orphans given a deadline
+}
+
+// Stats reads the counters. Safe for concurrent use, before, during and after Run. The numbers are read one
+// by one, so they may not add up to the instant.
+func (p *Pool) Stats() Stats {
+	t := p.topology.Load()
+	if t == nil {
+		return Stats{}
+	}
+	free, _ := t.slots.Free()
+	s := Stats{Held: t.prefetch - free}
+	for i, c := range t.counters {
+		s.Queues = append(s.Queues, queueStats(t.queues[i].Name, c))
+	}
+	return s
+}
+
+func queueStats(name string, c *flow.Counters) QueueStats {
+	return QueueStats{
+		Name: name, Reserved: c.Reserved.Load(), Started: c.Started.Load(), Acked: c.Acked.Load(),
+		Failed: c.Failed.Load(), Panics: c.Panics.Load(), Released: c.Released.Load(), Returned: c.Returned.Load(),
+		Requeued: c.Requeued.Load(), Left: c.Left.Load(), DeadLettered: c.DeadLettered.Load(),
+		HandedBack: c.HandedBack.Load(), UnknownURN: c.UnknownURN.Load(), Poison: c.Poison.Load(),
+		Late: c.Late.Load(), Missing: c.Missing.Load(), Lost: c.Lost.Load(), Moved: c.Moved.Load(),
+		Renewed: c.Renewed.Load(), Orphans: c.Orphans.Load(), Adopted: c.Adopted.Load(),
+	}
+}

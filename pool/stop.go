@@ -1,0 +1,110 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/babelpool/babelpool/internal/flow"
+)
+
+// errFlushTimeout is the cause of a flush that was given up.
+var errFlushTimeout = errors.New("pool: the last settlements took longer than HardStopTimeout")
+
+// stopping is what the phases of a stop act on.
+type stopping struct {
+	intake, work, settle *errgroup.Group
+	hardStop, giveUp     context.CancelCauseFunc
+}
+
+// stop goes through the phases. Each ends before the next begins, and each is logged once:
+//
+//  1. intake ends; no handler starts any more
+//  2. what nobody started is handed back
+//  3. running handlers get DrainTimeout, then a cancelled context, then HardStopTimeout
+//  4. the last settlements are carried out
+func (m *machine) stop(s stopping) error {
+	m.Logger.Info("stopping: intake ends")
+	m.router.Drain()
+	_ = s.intake.Wait() // never fails
+	for _, ch := range m.deliveries {
+		close(ch) // its only sender, the reserver, has returned
+	}
+	problems := m.handBack()
+
+	problems = append(problems, m.drain(s))
+	for _, ch := range m.settlements {
+		close(ch) // its last senders, the workers, have returned or been abandoned
+	}
+	stopTimer := within(m.HardStopTimeout, s.giveUp, errFlushTimeout)
+	defer stopTimer()
+	problems = append(problems, s.settle.Wait())
+	err := errors.Join(problems...)
+	m.Logger.Info("stopped", "clean", err == nil)
+	return err
+}
+
+// handBack returns what nobody started to the head of its queue. Failing is no error of the run: the leases
+// bring the messages back.
+func (m *machine) handBack() []error {
+	byQueue := make([][]*flow.Reservation, len(m.Queues))
+	for i, ch := range m.deliveries {
+		for r := range ch {
+			byQueue[i] = append(byQueue[i], r)
+		}
+	}
+	for _, r := range m.router.Leftovers() {
+		byQueue[r.Queue] = append(byQueue[r.Queue], r)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), m.HardStopTimeout)
+	defer cancel()
+	count := 0
+	for i, held := range byQueue {
+		count += len(held)
+		if err := m.ackers[i].HandBack(ctx, held); err != nil {
+			m.Logger.Warn("stopping: messages left to their leases", "queue", m.Queues[i].Name, "error", err)
+		}
+	}
+	m.Logger.Info("stopping: messages nobody started are handed back", "messages", count)
+	return nil
+}
+
+// drain waits for the running handlers.
+func (m *machine) drain(s stopping) error {
+	running := m.router.Running()
+	m.Logger.Info("stopping: running handlers finish", "handlers", len(running), "timeout", m.DrainTimeout)
+	ended := make(chan struct{})
+	var wait errgroup.Group
+	wait.Go(func() error { defer close(ended); return s.work.Wait() })
+
+	if passed(ended, m.DrainTimeout) {
+		return wait.Wait()
+	}
+	m.Logger.Warn("stopping: drain time is over, handlers are cancelled", "handlers", len(m.router.Running()))
+	s.hardStop(flow.ErrHardStop)
+	if passed(ended, m.HardStopTimeout) {
+		return wait.Wait()
+	}
+	abandoned := m.router.Abandon()
+	err := wait.Wait()
+	if len(abandoned) > 0 {
+		err = errors.Join(err, fmt.Errorf("%w: %d, left to their leases: %s", ErrAbandoned, len(abandoned), strings.Join(abandoned, "; ")))
+	}
+	return err
+}
+
+// passed waits for a channel's end, for d at most.
+func passed(ended <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

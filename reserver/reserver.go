@@ -1,0 +1,205 @@
+package reserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/babelpool/babelpool/internal/flow"
+	"github.com/babelpool/babelpool/internal/retry"
+)
+
+const (
+	// callTimeout bounds one call to Redis where the client honours deadlines.
+	callTimeout = 5 * time.Second
+	// unknownSize is the guess of a body's size before the first was seen.
+	unknownSize = 64 << 10
+	// mostMigrated is the most a script moves in one call (L3, Z2).
+	mostMigrated = 1000
+)
+
+// Store is where messages come from. The reserver calls it from one goroutine.
+type Store interface {
+	// Reserve takes messages. Not idempotent: it must be sent to Redis once per call. ctx bounds the call.
+	Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error)
+	// Wait blocks until there may be messages, for about a second at most; it returns soon after ctx ends.
+	// tokens is what it took that the next Reserve must count.
+	Wait(ctx context.Context) (tokens int, err error)
+	// ReturnToken puts back a token that no Reserve will count.
+	ReturnToken(ctx context.Context) error
+	// Close gives back what Wait holds.
+	Close()
+}
+
+// Slots is the capacity a reserver takes from.
+type Slots interface {
+	Acquire(ctx context.Context, queue, most int, mostBytes int64) (n int, bytes int64, err error)
+	Release(queue, n int, bytes int64)
+}
+
+// Config is what a Reserver is made of.
+type Config struct {
+	Queue          int    // position in the pool
+	Name           string // for logs
+	Store          Store
+	Slots          Slots
+	Book           *flow.Book
+	Counters       *flow.Counters
+	Out            chan<- *flow.Reservation
+	Batch          int           // most messages per call
+	Bytes          int64         // most body bytes per call
+	MigrationBatch int           // most messages moved to ready per call; 0 = no cap but the script's
+	PollInterval   time.Duration // pause where it cannot block on the queue
+	OnPoison       func(ctx context.Context, raw string)
+	Logger         *slog.Logger
+}
+
+// Reserver is the actor that takes the messages of one queue.
+type Reserver struct {
+	cfg     Config
+	retry   *retry.Loop
+	size    int64        // mean size of recent bodies
+	tokens  int          // taken by Wait, not yet counted by a Reserve
+	healthy bool         // as of the last call; a change is logged once
+	called  atomic.Int64 // Unix nanoseconds of the last call that succeeded; read by the scheduler
+}
+
+// New makes a Reserver.
+func New(cfg Config) *Reserver {
+	return &Reserver{cfg: cfg, retry: retry.New(), size: unknownSize, healthy: true}
+}
+
+// LastCall is when the last reserve, with its sweep, succeeded. Safe for concurrent use.
+func (a *Reserver) LastCall() time.Time { return time.Unix(0, a.called.Load()) }
+
+// Run reserves until ctx ends. When it has returned, nothing is reserved any more and nothing is sent to the
+// channel.
+func (a *Reserver) Run(ctx context.Context) error {
+	defer a.cfg.Store.Close()
+	defer a.returnToken(ctx)
+	for ctx.Err() == nil {
+		n, bytes, err := a.cfg.Slots.Acquire(ctx, a.cfg.Queue, a.cfg.Batch, a.cfg.Bytes)
+		if err != nil {
+			return nil // ctx has ended
+		}
+		a.cfg.Book.AwaitFresh(ctx)
+		if ctx.Err() != nil {
+			a.cfg.Slots.Release(a.cfg.Queue, n, bytes)
+			return nil
+		}
+		got, err := a.reserve(ctx, n, bytes)
+		switch {
+		case err != nil:
+			a.pause(ctx, err)
+		case got.Paused:
+			_ = retry.Sleep(ctx, jittered(a.cfg.PollInterval)) // the loop looks at ctx
+		case got.Lease == nil && got.Left == 0 && got.Moved == 0:
+			a.wait(ctx)
+		}
+	}
+	return nil
+}
+
+// reserve makes one call and hands on what it brought.
+func (a *Reserver) reserve(ctx context.Context, n int, bytes int64) (flow.Reserved, error) {
+	// The call must not be given up with its messages taken when ctx ends.
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	got, err := a.cfg.Store.Reserve(call, flow.ReserveRequest{
+		Most: n, Bytes: bytes, FirstPop: max(1, min(n, int(bytes/a.size))), Tokens: a.tokens, Migration: a.migration(),
+	})
+	if err != nil {
+		a.cfg.Slots.Release(a.cfg.Queue, n, bytes)
+		return flow.Reserved{}, err
+	}
+	a.tokens = 0
+	a.recovered()
+	a.called.Store(time.Now().UnixNano())
+	a.cfg.Counters.Moved.Add(int64(got.Moved))
+	a.accept(got, n, bytes)
+	for _, raw := range got.Poison {
+		a.cfg.OnPoison(ctx, raw)
+	}
+	return got, nil
+}
+
+// accept registers the lease, then gives the messages to the workers and the rest of the slots back.
+func (a *Reserver) accept(got flow.Reserved, n int, bytes int64) {
+	taken, size := 0, int64(0)
+	if got.Lease != nil {
+		a.cfg.Book.Add(got.Lease, got.Sent)
+		taken = len(got.Lease.Items)
+		for i := range got.Lease.Items {
+			size += int64(got.Lease.Items[i].Size())
+		}
+		a.size = max(1, (3*a.size+size/int64(taken))/4)
+		a.cfg.Counters.Reserved.Add(int64(taken))
+	}
+	// Before the messages go out: their slots may be released by the acker from then on.
+	a.cfg.Slots.Release(a.cfg.Queue, n-taken, bytes-size)
+	if got.Lease != nil {
+		for i := range got.Lease.Items {
+			a.cfg.Out <- &got.Lease.Items[i]
+		}
+	}
+}
+
+func (a *Reserver) migration() int {
+	if a.cfg.MigrationBatch > 0 {
+		return min(a.cfg.MigrationBatch, mostMigrated)
+	}
+	return mostMigrated
+}
+
+// wait blocks on the empty queue. Where that is refused (full, read-only, forbidden) it naps instead.
+func (a *Reserver) wait(ctx context.Context) {
+	tokens, err := a.cfg.Store.Wait(ctx)
+	if err != nil {
+		_ = retry.Sleep(ctx, jittered(a.cfg.PollInterval)) // the loop looks at ctx
+		return
+	}
+	a.tokens = tokens
+}
+
+// returnToken puts back a token taken for a message that will not be fetched; best effort, a lost token
+// costs another consumer a second.
+func (a *Reserver) returnToken(ctx context.Context) {
+	if a.tokens == 0 {
+		return
+	}
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	if err := a.cfg.Store.ReturnToken(call); err != nil {
+		a.cfg.Logger.Warn("notify token not returned", "queue", a.cfg.Name, "error", err)
+	}
+}
+
+// pause waits before the next try and logs the change for the worse, once.
+func (a *Reserver) pause(ctx context.Context, err error) {
+	if a.healthy {
+		a.healthy = false
+		a.cfg.Logger.Warn("reserving is held up", "queue", a.cfg.Name, "error", err)
+	}
+	if errors.Is(err, flow.ErrTransient) {
+		_ = a.retry.Wait(ctx) // the loop looks at ctx
+		return
+	}
+	_ = a.retry.Slow(ctx)
+}
+
+// recovered logs the change for the better, once.
+func (a *Reserver) recovered() {
+	a.retry.Reset()
+	if !a.healthy {
+		a.healthy = true
+		a.cfg.Logger.Info("reserving works again", "queue", a.cfg.Name)
+	}
+}
+
+// jittered spreads polls of many processes: uniform in [d/2, d).
+func jittered(d time.Duration) time.Duration {
+	return d/2 + rand.N(max(d/2, 1)) //nolint:gosec // spreads load, guards nothing
+}

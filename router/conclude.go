@@ -1,0 +1,173 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/babelpool/babelpool/delivery"
+	"github.com/babelpool/babelpool/envelope"
+	"github.com/babelpool/babelpool/internal/flow"
+)
+
+// Reasons of dead letter records (D2).
+const (
+	reasonFailed     = "failed"
+	reasonUnknownURN = "unknown_urn"
+	reasonPoison     = "poison"
+)
+
+// conclude turns a run's outcome into a settlement, sends it, and reports what there is to report. The
+// settlement goes first: a hook that hangs or panics cannot hold a message.
+func (w *worker) conclude(ctx context.Context, q *Queue, j *job, d *delivery.Delivery, outcome error) {
+	rt, r := w.rt, j.reservation
+	if outcome == nil {
+		rt.send(q, flow.Settlement{Reservation: r, Op: flow.Ack})
+		return
+	}
+	var panicked *PanicError
+	crashed := errors.As(outcome, &panicked) || errors.Is(outcome, ErrExited)
+	switch {
+	case !crashed && errors.Is(context.Cause(ctx), flow.ErrHardStop):
+		// The pool stopped it; that is no failure of the handler (B25, B28).
+		rt.send(q, flow.Settlement{Reservation: r, Op: flow.HandBack})
+		return
+	case !crashed && errors.Is(outcome, ErrUnknownURN) && rt.cfg.Policy.UnknownURN != UnknownFail:
+		q.Counters.UnknownURN.Add(1)
+		rt.notices.unknownURN(q.Name, d.URN)
+		rt.send(q, rt.unknownURN(q, r, d))
+	default:
+		q.Counters.Failed.Add(1)
+		if crashed {
+			q.Counters.Panics.Add(1)
+		}
+		rt.notices.failed(q.Name, d, outcome)
+		rt.send(q, rt.failure(q, r, d, outcome))
+	}
+	j.sent.Store(true)
+	rt.report(ctx, outcome, d.Envelope, d.Body)
+}
+
+// failure decides on a message whose handler failed (A1, L6, Z5).
+func (rt *Router) failure(q *Queue, r *flow.Reservation, d *delivery.Delivery, err error) flow.Settlement {
+	var final *delivery.DeadLetterError
+	limit := rt.cfg.Policy.MaxAttempts
+	if errors.As(err, &final) || limit > 0 && d.Number >= limit {
+		return deadLetter(q, r, d, reasonFailed, delivery.Reason(err))
+	}
+	if q.Layout == flow.Zset {
+		if delay, ok := rt.delay(d, err); ok {
+			return flow.Settlement{Reservation: r, Op: flow.Release, Delay: delay}
+		}
+		return flow.Settlement{Reservation: r, Op: flow.Leave}
+	}
+	if rt.cfg.Policy.LegacyRetry == Requeue {
+		raised, editErr := envelope.RequeueEdit(r.Text)
+		if editErr != nil {
+			return deadLetter(q, r, d, reasonFailed, editErr) // attempts at their very end
+		}
+		return flow.Settlement{Reservation: r, Op: flow.Requeue, Text: raised}
+	}
+	return flow.Settlement{Reservation: r, Op: flow.Leave}
+}
+
+// delay is how long a failed message of a zset queue waits (Z6); false when it is left to its lease.
+func (rt *Router) delay(d *delivery.Delivery, err error) (seconds int64, ok bool) {
+	var retry *delivery.RetryError
+	if errors.As(err, &retry) {
+		return Seconds(retry.Delay.Seconds()), true
+	}
+	delay := rt.cfg.Policy.Delay
+	if !delay.Set() {
+		return 0, false
+	}
+	if delay.Policy == nil {
+		return delay.For(d.Attempts), true
+	}
+	if err := guard(func() { seconds = delay.For(d.Attempts) }); err != nil {
+		rt.cfg.Logger.Error("backoff policy failed, message left to its lease", "queue", d.Queue, "error", err)
+		return 0, false
+	}
+	return seconds, true
+}
+
+// unknownURN decides on a message without a handler (D4).
+func (rt *Router) unknownURN(q *Queue, r *flow.Reservation, d *delivery.Delivery) flow.Settlement {
+	policy := &rt.cfg.Policy
+	switch policy.UnknownURN {
+	case UnknownDelete:
+		return flow.Settlement{Reservation: r, Op: flow.Ack}
+	case UnknownRelease:
+		age := time.Since(time.UnixMilli(d.Meta.CreatedAt))
+		switch {
+		case age >= policy.UnknownURNMaxAge:
+		case q.Layout == flow.Legacy:
+			return flow.Settlement{Reservation: r, Op: flow.Leave}
+		default:
+			return flow.Settlement{
+				Reservation: r, Op: flow.Return, Text: r.Ready(), Delay: Seconds(policy.UnknownURNDelay.Seconds()),
+			}
+		}
+	default:
+	}
+	return deadLetter(q, r, d, reasonUnknownURN, nil)
+}
+
+// poison settles a message that is no acceptable envelope: a job of another system (Z8), or poison (D4).
+func (w *worker) poison(q *Queue, j *job, err error) {
+	rt, r := w.rt, j.reservation
+	q.Counters.Poison.Add(1)
+	raw := r.Ready()
+	strategy := rt.cfg.Policy.Poison
+	s := flow.Settlement{Reservation: r, Op: flow.DeadLetter, Text: raw}
+	body := r.Text
+	if frame, framed := envelope.Unframe(body); framed {
+		body = frame.Body
+	}
+	switch {
+	case q.Layout == flow.Zset && envelope.IsForeign(body):
+		strategy = rt.cfg.Policy.ForeignJobs
+		err = fmt.Errorf("router: a job of another system (Z8): %w", err)
+	case envelope.IsObject(body):
+		s.Text = record(q, body, 0, reasonPoison, err)
+	}
+	if strategy == BadLeave {
+		s.Op, s.Text = flow.Leave, ""
+	}
+	rt.notices.poison(q.Name, err)
+	rt.send(q, s)
+	j.sent.Store(true)
+	rt.report(w.ctx, err, envelope.Envelope{}, raw)
+}
+
+// deadLetter is the settlement that puts a message in the dead letters; err may be nil.
+func deadLetter(q *Queue, r *flow.Reservation, d *delivery.Delivery, reason string, err error) flow.Settlement {
+	return flow.Settlement{Reservation: r, Op: flow.DeadLetter, Text: record(q, d.Body, d.Attempts, reason, err)}
+}
+
+// record is the dead letter record of a body (D2).
+func record(q *Queue, body string, attempts int64, reason string, err error) string {
+	dead := envelope.DeadLetter{
+		Reason: reason, FailedAt: time.Now().UnixMilli(), OriginalQueue: q.Name, Attempts: attempts,
+	}
+	if err != nil {
+		text, kind := err.Error(), fmt.Sprintf("%T", err)
+		dead.Error, dead.Exception = &text, &kind
+	}
+	return envelope.DeadLetterRecord(body, dead)
+}
+
+// Refused reports a body that the reserve script put in the dead letters by itself, because its attempts
+// cannot be edited (Z3). The reserver found it; the reports are the router's.
+func (rt *Router) Refused(ctx context.Context, queue int, raw string) {
+	q := &rt.cfg.Queues[queue]
+	q.Counters.Poison.Add(1)
+	q.Counters.DeadLettered.Add(1)
+	_, err := envelope.Decode(raw)
+	if err == nil {
+		err = &envelope.PoisonError{Reason: "attempts cannot be raised any further"}
+	}
+	rt.notices.poison(q.Name, err)
+	rt.report(ctx, err, envelope.Envelope{}, raw)
+}

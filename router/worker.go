@@ -1,0 +1,171 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/sourcegraph/conc/panics"
+
+	"github.com/babelpool/babelpool/delivery"
+	"github.com/babelpool/babelpool/internal/flow"
+)
+
+// worker runs one handler at a time.
+type worker struct {
+	rt   *Router
+	ctx  context.Context //nolint:containedctx // the parent of every handler's context, for the worker's whole life
+	pick *picker
+	job  atomic.Pointer[job] // written by the worker, read by Running and Abandon
+	gone bool                // abandoned; guarded by the Router's lock
+}
+
+// run is the worker's goroutine. It returns normally when the channels have ended; runtime.Goexit in a
+// handler gets past it, and the deferred call sees that.
+func (w *worker) run() error {
+	byItself := false
+	defer func() { w.rt.exited(w, byItself) }()
+	for {
+		r, ok := w.pick.next()
+		if !ok {
+			byItself = true
+			return nil
+		}
+		w.take(r)
+	}
+}
+
+// take decides what becomes of one reservation.
+func (w *worker) take(r *flow.Reservation) {
+	q := &w.rt.cfg.Queues[r.Queue]
+	if w.rt.draining.Load() {
+		if !w.rt.left.add(r) {
+			w.rt.send(q, flow.Settlement{Reservation: r, Op: flow.HandBack})
+		}
+		return
+	}
+	j := &job{reservation: r, queue: q.Name}
+	w.job.Store(j)
+	defer w.job.Store(nil)
+
+	now := w.awaitLease(q, r)
+	if r.State() != flow.Buffered {
+		w.rt.forget(q, r)
+		return
+	}
+	d, err := read(q, r)
+	if err != nil {
+		w.poison(q, j, err)
+		return
+	}
+	j.delivery.Store(d)
+	w.rt.warnForbidden(d)
+	if limit := w.rt.cfg.Policy.MaxAttempts; limit > 0 && q.Layout == flow.Zset && d.Number > limit {
+		w.conclude(w.ctx, q, j, d, ErrTooManyAttempts)
+		return
+	}
+	w.start(q, j, d, now)
+}
+
+// awaitLease makes sure that the lease is held, and returns the time. What waited in the buffer beyond its
+// lease, because the process was frozen or Redis away, is not run before a renewal showed that it still is
+// this process's (B12). Where leases are not renewed it is lost.
+func (w *worker) awaitLease(q *Queue, r *flow.Reservation) time.Time {
+	now := time.Now()
+	for r.State() == flow.Buffered && r.Lease().Expired(now) {
+		if !q.Book.Renews() || w.ctx.Err() != nil {
+			r.Lose()
+			break
+		}
+		q.Book.AwaitRenewal(w.ctx, r.Lease())
+		now = time.Now()
+	}
+	return now
+}
+
+// start runs the handler and settles the message, whatever way the handler ends.
+func (w *worker) start(q *Queue, j *job, d *delivery.Delivery, now time.Time) {
+	r := j.reservation
+	if !r.Start(now) {
+		w.rt.forget(q, r)
+		return
+	}
+	q.Counters.Started.Add(1)
+	ctx, cancel := w.handlerContext(q, r, now)
+	defer cancel()
+
+	// The outcome stands until the handler has said otherwise: runtime.Goexit runs the deferred calls alone.
+	outcome := error(ErrExited)
+	defer func() { w.conclude(ctx, q, j, d, outcome) }()
+	outcome = call(ctx, q.Handler, d)
+	if hook := w.rt.cfg.Policy.OnUnknownURN; hook != nil && errors.Is(outcome, ErrUnknownURN) {
+		q.Counters.UnknownURN.Add(1)
+		missing := outcome
+		outcome = ErrExited
+		outcome = hookOutcome(call(ctx, delivery.HandlerFunc(func(ctx context.Context, d *delivery.Delivery) error {
+			return hook(ctx, missing, d.Envelope, d.Body)
+		}), d))
+	}
+}
+
+// handlerContext is the context of one run: ended by the lease's loss, the handler's timeout or the pool's
+// hard stop, with a cause that tells which. Without renewal the lease ends it too, while it is surely held.
+func (w *worker) handlerContext(q *Queue, r *flow.Reservation, now time.Time) (context.Context, func()) {
+	ctx, lose := context.WithCancelCause(w.ctx)
+	stop := func() { lose(nil) }
+	timeout := w.rt.cfg.Policy.HandlerTimeout
+	if !q.Book.Renews() {
+		if left, ok := r.Lease().Remaining(now); ok && (timeout == 0 || left < timeout) {
+			timeout = left
+		}
+	}
+	if timeout > 0 {
+		timed, cancel := context.WithTimeoutCause(ctx, timeout, flow.ErrHandlerTimeout)
+		ctx, stop = timed, func() { cancel(); lose(nil) }
+	}
+	r.OnLoss(lose)
+	return ctx, stop
+}
+
+// call runs a handler and turns a panic into an error.
+func call(ctx context.Context, h delivery.Handler, d *delivery.Delivery) (err error) {
+	var catcher panics.Catcher
+	catcher.Try(func() { err = h.Handle(ctx, d) })
+	if p := catcher.Recovered(); p != nil {
+		return &PanicError{Value: p.Value, Stack: p.Stack}
+	}
+	return err
+}
+
+// hookOutcome keeps a hook's own ErrUnknownURN from being taken for a missing handler: a failing hook is a
+// failing handler (D4).
+func hookOutcome(err error) error {
+	if errors.Is(err, ErrUnknownURN) {
+		return errors.New("router: OnUnknownURN failed: " + err.Error())
+	}
+	return err
+}
+
+// send gives a settlement to the acker, if the reservation is still this worker's to settle. The channel has
+// room for everything in flight, so it never blocks.
+func (rt *Router) send(q *Queue, s flow.Settlement) {
+	if !s.Reservation.Settle() {
+		q.Counters.Late.Add(1) // lost between the start and here (L4, Z4)
+		rt.forget(q, s.Reservation)
+		return
+	}
+	q.Out <- s
+}
+
+// forget frees the slot of a lost reservation. What Abandon lost has no slot any more: the pool may have
+// closed the channel.
+func (rt *Router) forget(q *Queue, r *flow.Reservation) {
+	q.Counters.Lost.Add(1)
+	rt.mu.Lock()
+	abandoned := rt.abandoned
+	rt.mu.Unlock()
+	if !abandoned {
+		q.Out <- flow.Settlement{Reservation: r, Op: flow.Forget}
+	}
+}

@@ -1,0 +1,103 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/babelpool/babelpool/internal/flow"
+	"github.com/babelpool/babelpool/internal/retry"
+)
+
+// callTimeout bounds one call to Redis where the client honours deadlines.
+const callTimeout = 5 * time.Second
+
+// Store is what the scheduler needs of a queue. It is called from several goroutines; ctx bounds each call.
+type Store interface {
+	// Renew raises the expiry of held leases; a result other than Done means that the lease is gone.
+	Renew(ctx context.Context, handles []string) ([]flow.Result, error)
+	// Sweep moves at most limit expired or due messages to ready.
+	Sweep(ctx context.Context, limit int) (moved int, err error)
+	// Audit looks for what no sweep brings back.
+	Audit(ctx context.Context) (flow.Audit, error)
+	// Adopt gives values that still are orphans a lease.
+	Adopt(ctx context.Context, values []string) (adopted int, err error)
+}
+
+// Queue is one queue as the scheduler sees it.
+type Queue struct {
+	Name     string
+	Store    Store
+	Book     *flow.Book
+	Counters *flow.Counters
+	LastCall func() time.Time // when the reserver last swept; it does so with each call
+	Chunk    int              // most messages a sweep moves per call
+	Lease    time.Duration    // retryAfter; 0 = disabled
+	Adopt    bool             // give orphans a lease (L7)
+}
+
+// Config is what a Scheduler is made of.
+type Config struct {
+	Queues []Queue
+	Tick   time.Duration // how often to look whether a queue needs a sweep
+	Logger *slog.Logger
+}
+
+// Scheduler is the actor beside the path.
+type Scheduler struct{ cfg Config }
+
+// New makes a Scheduler.
+func New(cfg Config) *Scheduler { return &Scheduler{cfg} }
+
+// Run works until ctx ends: after the last message was settled, as running handlers need their leases renewed
+// while the pool drains.
+func (s *Scheduler) Run(ctx context.Context) error {
+	var group errgroup.Group
+	for i := range s.cfg.Queues {
+		q := &s.cfg.Queues[i]
+		if q.Book.Renews() {
+			r := renewer{queue: q, retry: retry.New(), health: health{log: s.cfg.Logger, queue: q.Name, what: "renewing leases"}}
+			group.Go(func() error { r.run(ctx); return nil })
+		}
+		w := sweeper{
+			queue: q, tick: s.cfg.Tick, retry: retry.New(), log: s.cfg.Logger,
+			health: health{log: s.cfg.Logger, queue: q.Name, what: "sweeping"},
+			audit:  newAuditor(q, s.cfg.Logger),
+		}
+		group.Go(func() error { w.run(ctx); return nil })
+	}
+	return group.Wait()
+}
+
+// health logs changes of state, one line each.
+type health struct {
+	log         *slog.Logger
+	queue, what string
+	down        bool
+}
+
+func (h *health) failed(err error) {
+	if !h.down {
+		h.down = true
+		h.log.Warn(h.what+" is held up", "queue", h.queue, "error", err)
+	}
+}
+
+func (h *health) worked() {
+	if h.down {
+		h.down = false
+		h.log.Info(h.what+" works again", "queue", h.queue)
+	}
+}
+
+// pause waits before the next try, longer when only somebody's help can mend it.
+func pause(ctx context.Context, loop *retry.Loop, err error) {
+	if errors.Is(err, flow.ErrTransient) {
+		_ = loop.Wait(ctx) // loops look at ctx themselves
+		return
+	}
+	_ = loop.Slow(ctx)
+}
