@@ -62,7 +62,7 @@ func (a *Acker) Run(ctx context.Context) error {
 	batch := make([]flow.Settlement, 0, a.cfg.Batch)
 	for {
 		var open bool
-		batch, open = a.take(ctx, batch[:0])
+		batch, open = a.take(batch[:0])
 		if len(batch) > 0 {
 			a.settle(ctx, batch)
 		}
@@ -81,8 +81,8 @@ func (a *Acker) Run(ctx context.Context) error {
 }
 
 // take blocks for the first settlement and adds what else is there, up to a batch. open is false when the
-// channel is closed and empty, or ctx has ended.
-func (a *Acker) take(ctx context.Context, batch []flow.Settlement) (_ []flow.Settlement, open bool) {
+// channel is closed and empty.
+func (a *Acker) take(batch []flow.Settlement) (_ []flow.Settlement, open bool) {
 	var retryStuck <-chan time.Time
 	if len(a.stuck) > 0 {
 		timer := time.NewTimer(time.Until(a.again))

@@ -105,7 +105,7 @@ func TestMixedNesting(t *testing.T) {
 		}
 		// One end swapped for the other kind, wherever it is, must be noticed.
 		for i := strings.IndexAny(text, "]}"); i < len(text); i++ {
-			broken := ""
+			var broken string
 			switch text[i] {
 			case ']':
 				broken = text[:i] + "}" + text[i+1:]

@@ -86,7 +86,10 @@ func (p *plan) fillIn() {
 
 // wholeSeconds rounds a lease up (L5).
 func wholeSeconds(d time.Duration) time.Duration {
-	return (d + time.Second - 1) / time.Second * time.Second
+	if whole := d.Truncate(time.Second); whole != d {
+		return whole + time.Second
+	}
+	return d
 }
 
 func (p *plan) checkClient() error {

@@ -201,5 +201,5 @@ func (a *Reserver) recovered() {
 
 // jittered spreads polls of many processes: uniform in [d/2, d).
 func jittered(d time.Duration) time.Duration {
-	return d/2 + rand.N(max(d/2, 1)) //nolint:gosec // spreads load, guards nothing
+	return d/2 + rand.N(max(d/2, 1))
 }

@@ -96,7 +96,7 @@ func (w *worker) start(q *Queue, j *job, d *delivery.Delivery, now time.Time) {
 	defer cancel()
 
 	// The outcome stands until the handler has said otherwise: runtime.Goexit runs the deferred calls alone.
-	outcome := error(ErrExited)
+	outcome := ErrExited
 	defer func() { w.conclude(ctx, q, j, d, outcome) }()
 	outcome = call(ctx, q.Handler, d)
 	if hook := w.rt.cfg.Policy.OnUnknownURN; hook != nil && errors.Is(outcome, ErrUnknownURN) {

@@ -18,7 +18,7 @@ const dialTimeout = 2 * time.Second
 type Proxy struct {
 	target   string
 	listener net.Listener
-	ctx      context.Context // ends with the test, to cut short a dial
+	ctx      context.Context //nolint:containedctx // ends with the test, to cut short a dial
 	wg       conc.WaitGroup  // the accept loop and every link's goroutines
 
 	mu         sync.Mutex

@@ -1,0 +1,52 @@
+# Targets; `make help` lists them.
+GO     ?= go
+BASE   ?= HEAD~1
+COUNT  ?= 6
+SIZE   ?= 200000x
+
+
+.PHONY: help test race serial lint fmt bench bench-once bench-compare stress fuzz loadtest cover
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
+
+test: ## all tests; those that need redis-server skip where there is none
+	$(GO) test ./...
+
+race: ## all tests with the race detector; a missing redis-server is a failure
+	BQ_REQUIRE_REDIS=1 $(GO) test -race ./...
+
+serial: ## latency and rate assertions, one at a time, without the race detector
+	BQ_REQUIRE_REDIS=1 BQ_SERIAL=1 $(GO) test -p 1 -count 1 -run '^TestSerial' ./...
+
+lint: ## gofmt, vet and golangci-lint
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	golangci-lint run ./...
+
+fmt: ## format the code
+	gofmt -w .
+
+bench: ## every benchmark, COUNT times
+	$(GO) test -run '^$$' -bench . -count $(COUNT) -benchtime $(SIZE) ./bench
+
+bench-once: ## every benchmark once, to see that it works
+	$(GO) test -run '^$$' -bench . -benchtime 100x ./bench ./envelope
+
+bench-compare: ## the end-to-end benchmarks at BASE and here, in turn, compared by benchstat
+	./bench/compare.sh $(BASE) $(COUNT) $(SIZE)
+
+stress: ## the long forms of the fault tests, and every concurrent package ten times
+	BQ_REQUIRE_REDIS=1 BQ_STRESS=1 $(GO) test -count 1 -timeout 60m ./internal/faulttest
+	BQ_REQUIRE_REDIS=1 $(GO) test -count 10 -timeout 60m ./internal/flow ./internal/slots ./router ./acker ./reserver ./scheduler ./pool
+
+fuzz: ## each fuzz target for ten minutes
+	./envelope/fuzz.sh 10m
+
+loadtest: ## the load test in both layouts
+	$(GO) run ./cmd/loadtest -layout legacy
+	$(GO) run ./cmd/loadtest -layout zset
+
+cover: ## statement coverage of all packages
+	BQ_REQUIRE_REDIS=1 $(GO) test -coverpkg=./... -coverprofile=coverage.out ./...
+	$(GO) tool cover -func=coverage.out | tail -1

@@ -1,0 +1,11 @@
+// Package bench measures each stage of the path of a message, and the whole. It has no code of its own but
+// benchmarks:
+//
+//	go test -run '^$' -bench . ./bench
+//
+// Every benchmark starts its own redis-server and skips where there is none. One operation is one message.
+// Beside ns/op they report msg/s, redis-µs/msg (CPU time of the server), client-µs/msg and aof-B/msg.
+//
+// Two yardsticks run beside the end-to-end benchmark. The ceiling is the project's own reserve and settle
+// scripts and nothing else; the floor is plain list moves without any of the contract: what Redis can move.
+package bench
