@@ -9,18 +9,16 @@ import (
 // Publish appends messages to the tail of ready in one command (L1). It is sent once: on an error that is
 // flow.ErrAmbiguous all of them may have been stored, on any other none was.
 func (s *Legacy) Publish(ctx context.Context, bodies []string) error {
-	words := make([]any, 0, 2+len(bodies))
-	words = append(words, "rpush", &s.Keys.Ready)
-	for i := range bodies {
-		words = append(words, &bodies[i])
+	if err := push(ctx, s.Client, s.Keys.Ready, bodies); err != nil {
+		return classify("publish to "+s.Keys.Ready, err)
 	}
-	cmd := onceInt{redis.NewIntCmd(ctx, words...)}
-	return classify("publish", s.Client.Process(ctx, cmd))
+	return nil
 }
 
-// PublishIn queues the same command on a caller's pipeline or transaction.
+// PublishIn queues the same command on a caller's pipeline or transaction, which the client library then does
+// not send a second time after a lost reply (B03).
 func (s *Legacy) PublishIn(ctx context.Context, pipe redis.Pipeliner, bodies []string) error {
-	return pipe.RPush(ctx, s.Keys.Ready, anys(bodies)...).Err()
+	return push(ctx, pipe, s.Keys.Ready, bodies)
 }
 
 // Publish appends messages to the tail of ready, one notify token each, in one step (Z1). It is sent once,
@@ -37,14 +35,24 @@ func (s *Zset) Publish(ctx context.Context, bodies []string) error {
 // PublishIn queues the same on a caller's pipeline. Plain commands, because a script that the server does not
 // know cannot fall back inside a transaction (B46); the step is one when the caller's pipeline is a MULTI.
 func (s *Zset) PublishIn(ctx context.Context, pipe redis.Pipeliner, bodies []string) error {
-	if err := pipe.RPush(ctx, s.Keys.Ready, anys(bodies)...).Err(); err != nil {
+	if err := push(ctx, pipe, s.Keys.Ready, bodies); err != nil {
 		return err
 	}
-	tokens := make([]any, len(bodies))
+	tokens := make([]string, len(bodies))
 	for i := range tokens {
 		tokens[i] = "1"
 	}
-	return pipe.RPush(ctx, s.Keys.Notify, tokens...).Err()
+	return push(ctx, pipe, s.Keys.Notify, tokens)
+}
+
+// push sends or queues one RPUSH that the client library does not repeat.
+func push(ctx context.Context, client processor, key string, values []string) error {
+	words := make([]any, 0, 2+len(values))
+	words = append(words, "rpush", key)
+	for i := range values {
+		words = append(words, &values[i])
+	}
+	return client.Process(ctx, onceInt{redis.NewIntCmd(ctx, words...)})
 }
 
 // Delayed is a message to publish later.
@@ -73,12 +81,4 @@ func (s *Zset) PublishDelayed(ctx context.Context, messages []Delayed) ([]bool, 
 		results[i] = n == 1
 	}
 	return results, nil
-}
-
-func anys(values []string) []any {
-	out := make([]any, len(values))
-	for i, v := range values {
-		out[i] = v
-	}
-	return out
 }
