@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -143,8 +142,6 @@ func clientCPU() time.Duration {
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
-
-var errShort = errors.New("bench: fewer messages than there should be")
 
 func must(b *testing.B, err error) {
 	b.Helper()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/babelpool/babelpool/internal/flow"
+	"github.com/babelpool/babelpool/internal/yardstick"
 	"github.com/babelpool/babelpool/lua"
 )
 
@@ -101,7 +102,7 @@ func BenchmarkSweep(b *testing.B) {
 				moved, err := store.Sweep(context.Background(), batch)
 				must(b, err)
 				if moved == 0 {
-					b.Fatal(errShort)
+					b.Fatal(yardstick.ErrShort)
 				}
 				left -= moved
 			}
@@ -128,7 +129,7 @@ func reserveAll(b *testing.B, store lua.Store, batch int) []*flow.Reservation {
 		})
 		must(b, err)
 		if got.Lease == nil {
-			b.Fatal(errShort)
+			b.Fatal(yardstick.ErrShort)
 		}
 		for i := range got.Lease.Items {
 			held = append(held, &got.Lease.Items[i])

@@ -25,6 +25,7 @@ var layers = []row{
 	{"bench/...", everything},
 	{"examples/...", public}, // readers copy them, and nobody else can import internal packages
 	{".", ""},
+	{"internal/faulttest", "pool publisher router delivery lua internal/flow envelope"}, // whole pools, in tests
 
 	{"pool", "reserver router acker scheduler lua delivery internal/flow internal/retry internal/slots envelope"},
 
@@ -52,6 +53,7 @@ var layers = []row{
 	{"internal/testredis", "internal/redisproc"},
 	{"internal/faultproxy", ""},
 	{"internal/redisproc", ""},
+	{"internal/yardstick", "lua internal/flow"},
 }
 
 // helpers are what any test file may import besides.
@@ -71,7 +73,7 @@ type gate struct {
 var gates = []gate{
 	{
 		"github.com/redis/go-redis",
-		"cmd/... bench/... examples/... pool idempotency redrive publisher lua internal/testredis internal/redisproc",
+		"cmd/... bench/... examples/... pool idempotency redrive publisher lua internal/testredis internal/redisproc internal/yardstick",
 		"the actors must work on any store",
 	},
 	{"testing", "bench/... internal/testredis internal/faultproxy", "it belongs in no program"},
