@@ -47,6 +47,7 @@ type Acker struct {
 	retry   *retry.Loop
 	stuck   []flow.Settlement // refused by Redis until somebody mends something; tried again slowly
 	again   time.Time         // when stuck is tried next
+	sorting bool              // a refused batch is being tried again operation by operation
 	healthy bool              // as of the last call; a change is logged once
 }
 
@@ -62,7 +63,7 @@ func (a *Acker) Run(ctx context.Context) error {
 	batch := make([]flow.Settlement, 0, a.cfg.Batch)
 	for {
 		var open bool
-		batch, open = a.take(batch[:0])
+		batch, open = a.take(batch[:0], ctx.Err() == nil)
 		if len(batch) > 0 {
 			a.settle(ctx, batch)
 		}
@@ -80,11 +81,12 @@ func (a *Acker) Run(ctx context.Context) error {
 	}
 }
 
-// take blocks for the first settlement and adds what else is there, up to a batch. open is false when the
-// channel is closed and empty.
-func (a *Acker) take(batch []flow.Settlement) (_ []flow.Settlement, open bool) {
+// take blocks for the first settlement and adds what else is there, up to a batch; while there is time to
+// retry, it also returns, with nothing, when stuck settlements are due again. open is false when the channel
+// is closed and empty: what is still in it when the time is over has to be counted.
+func (a *Acker) take(batch []flow.Settlement, retrying bool) (_ []flow.Settlement, open bool) {
 	var retryStuck <-chan time.Time
-	if len(a.stuck) > 0 {
+	if retrying && len(a.stuck) > 0 {
 		timer := time.NewTimer(time.Until(a.again))
 		defer timer.Stop()
 		retryStuck = timer.C
@@ -195,30 +197,24 @@ func (a *Acker) dropUnsendable(settled []flow.Settlement) []flow.Settlement {
 }
 
 // refused handles an error that repeating does not mend, such as a dead letter key of another type. It must
-// not hold up the others (B13): plain acks go out without the rest, and what is refused alone is put aside
-// and tried again slowly.
+// not hold up the others (B13): each operation, with the keys it needs, goes out without the rest, and what is
+// refused alone is put aside and tried again slowly.
 func (a *Acker) refused(ctx context.Context, settled []flow.Settlement, err error) {
-	isAck := func(s flow.Settlement) bool { return s.Op == flow.Ack }
-	if acks := slices.ContainsFunc(settled, isAck); acks && !allAre(settled, isAck) {
-		var plain, rest []flow.Settlement
-		for _, s := range settled {
-			if isAck(s) {
-				plain = append(plain, s)
-			} else {
-				rest = append(rest, s)
-			}
+	var byOp [flow.HandBack + 1][]flow.Settlement
+	for _, s := range settled {
+		byOp[s.Op] = append(byOp[s.Op], s)
+	}
+	if len(byOp[settled[0].Op]) < len(settled) {
+		a.sorting = true
+		for _, same := range byOp {
+			a.apply(ctx, same)
 		}
-		a.apply(ctx, plain)
-		a.apply(ctx, rest)
+		a.sorting = false
 		return
 	}
 	a.failed(err)
 	a.stuck = append(a.stuck, settled...)
 	a.again = time.Now().Add(a.retry.NextSlow())
-}
-
-func allAre(settled []flow.Settlement, is func(flow.Settlement) bool) bool {
-	return !slices.ContainsFunc(settled, func(s flow.Settlement) bool { return !is(s) })
 }
 
 // retryStuck tries what was put aside again when its time has come; in the flush it waits for that time.
@@ -233,7 +229,9 @@ func (a *Acker) retryStuck(ctx context.Context, flushing bool) {
 	}
 	stuck := a.stuck
 	a.stuck = nil
-	a.settle(ctx, stuck)
+	for batch := range slices.Chunk(stuck, a.cfg.Batch) {
+		a.settle(ctx, batch)
+	}
 }
 
 // HandBack returns messages nobody started to the head of ready, in one go, at stop; those still to be
@@ -326,10 +324,11 @@ func (a *Acker) failed(err error) {
 	}
 }
 
-// recovered logs a change for the better, once.
+// recovered logs a change for the better, once. Acks that go through beside refused dead letters are none:
+// the log would alternate with each batch.
 func (a *Acker) recovered() {
 	a.retry.Reset()
-	if !a.healthy {
+	if !a.healthy && !a.sorting && len(a.stuck) == 0 {
 		a.healthy = true
 		a.cfg.Logger.Info("settling works again", "queue", a.cfg.Name)
 	}

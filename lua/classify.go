@@ -28,7 +28,7 @@ func classify(what string, err error) error {
 	}
 	var reply redis.Error
 	if errors.As(err, &reply) {
-		return classifyReply(what, err)
+		return classifyReply(what, reply.Error(), err)
 	}
 	if errors.Is(err, redis.ErrClosed) {
 		return fmt.Errorf("lua: %s: %w: the client is closed: %w", what, flow.ErrPermanent, err)
@@ -40,9 +40,10 @@ func classify(what string, err error) error {
 }
 
 // classifyReply reads the code of an error reply. The server did not carry the call out, or a script checked
-// before its first write; so no reply is ambiguous.
-func classifyReply(what string, err error) error {
-	code := code(err.Error())
+// before its first write; so no reply is ambiguous. text is the reply itself: a hook of the caller's client may
+// have wrapped err.
+func classifyReply(what, text string, err error) error {
+	code := code(text)
 	switch {
 	case code == "OOM":
 		return fmt.Errorf("lua: %s: %w: %w: %w", what, flow.ErrTransient, ErrFull, err)

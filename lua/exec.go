@@ -2,7 +2,6 @@ package lua
 
 import (
 	"context"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -70,8 +69,5 @@ func send(ctx context.Context, client processor, words []any) ([]string, error) 
 	return cmd.Val(), nil
 }
 
-// isNoScript also knows the wording of proxies that put a prefix before the code.
-func isNoScript(err error) bool {
-	text := strings.TrimPrefix(err.Error(), "ERR ")
-	return strings.HasPrefix(text, "NOSCRIPT")
-}
+// isNoScript also knows the wording of proxies that put "ERR " before the code.
+func isNoScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }

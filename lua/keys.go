@@ -89,7 +89,9 @@ func NewKeys(layout flow.Layout, prefix, name, deadLetterKey string) (Keys, erro
 // own are the keys that belong to the queue alone: all but its dead letters.
 func (k Keys) own() []string {
 	var keys []string
-	for _, key := range []string{k.Ready, k.Processing, k.Deadlines, k.Delayed, k.Reserved, k.Notify, k.Paused} {
+	for _, key := range []string{
+		k.Ready, k.Processing, k.Deadlines, k.Delayed, k.Reserved, k.Notify, k.Paused, k.Ready + ":recoveries",
+	} {
 		if key != "" {
 			keys = append(keys, key)
 		}

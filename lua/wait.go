@@ -46,7 +46,7 @@ func (w *waiter) wait(ctx context.Context) (int, error) {
 	defer cancel()
 	var c blocker = w.client
 	if err := w.connect(call); err != nil {
-		return 0, classify("wait", err)
+		return 0, classify("wait on "+w.key, err)
 	}
 	if w.conn != nil {
 		c = w.conn
@@ -66,7 +66,7 @@ func (w *waiter) wait(ctx context.Context) (int, error) {
 	}
 	if err != nil {
 		w.release()
-		return 0, classify("wait", err)
+		return 0, classify("wait on "+w.key, err)
 	}
 	return tokens, nil
 }

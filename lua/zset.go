@@ -123,7 +123,10 @@ func blockOnToken(ctx context.Context, c blocker, key string) (int, error) {
 // Reserve, one too few costs another process a second.
 func (s *Zset) ReturnToken(ctx context.Context) error {
 	cmd := onceInt{redis.NewIntCmd(ctx, "rpush", s.Keys.Notify, "1")}
-	return classify("return token", s.Client.Process(ctx, cmd))
+	if err := s.Client.Process(ctx, cmd); err != nil {
+		return classify("return token to "+s.Keys.Notify, err)
+	}
+	return nil
 }
 
 // Settle ends reservations (Z4, Z5, Z7, D3), one result each.

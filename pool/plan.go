@@ -93,15 +93,22 @@ func wholeSeconds(d time.Duration) time.Duration {
 }
 
 func (p *plan) checkClient() error {
+	missing := errors.New("Client: is required")
 	switch c := p.Client.(type) {
 	case nil:
-		return errors.New("Client: is required")
+		return missing
 	case *redis.Ring:
 		return errors.New("Client: a *redis.Ring spreads the keys of one queue over servers that share no script; " +
 			"use a *redis.ClusterClient and hash-tagged queue names, or one *redis.Client per server")
 	case *redis.Client:
+		if c == nil { // what OpenRedis returns beside an error
+			return missing
+		}
 		return p.checkPoolSize(c.Options().PoolSize)
 	case *redis.ClusterClient:
+		if c == nil {
+			return missing
+		}
 		return p.checkPoolSize(c.Options().PoolSize)
 	}
 	return nil
@@ -133,12 +140,15 @@ func (p *plan) checkSizes() error {
 	if p.MigrationBatch < 0 {
 		fail("MigrationBatch: %d is negative", p.MigrationBatch)
 	}
-	for name, d := range map[string]time.Duration{
-		"DrainTimeout": p.DrainTimeout, "HardStopTimeout": p.HardStopTimeout, "PollInterval": p.PollInterval,
-		"UnknownURNDelay": p.UnknownURNDelay, "UnknownURNMaxAge": p.UnknownURNMaxAge,
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"DrainTimeout", p.DrainTimeout}, {"HardStopTimeout", p.HardStopTimeout}, {"PollInterval", p.PollInterval},
+		{"UnknownURNDelay", p.UnknownURNDelay}, {"UnknownURNMaxAge", p.UnknownURNMaxAge},
 	} {
-		if d < 0 {
-			fail("%s: %s is negative", name, d)
+		if d.value < 0 {
+			fail("%s: %s is negative", d.name, d.value)
 		}
 	}
 	return errors.Join(problems...)
@@ -147,13 +157,14 @@ func (p *plan) checkSizes() error {
 func (p *plan) checkLeases() error {
 	var problems []error
 	fail := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if p.RetryAfterDisabled {
-		if p.RetryAfter != 0 {
-			fail("RetryAfter: %s is set, and RetryAfterDisabled too", p.RetryAfter)
-		}
-		return errors.Join(problems...)
+	if p.RetryAfterDisabled && p.RetryAfter != 0 {
+		fail("RetryAfter: %s is set, and RetryAfterDisabled too", p.RetryAfter)
+		return errors.Join(problems...) // the queues have it from there
 	}
 	for i, q := range p.Queues {
+		if p.RetryAfterDisabled && q.RetryAfter == 0 {
+			continue
+		}
 		if q.RetryAfter < leastRetryAfter {
 			fail("Queues[%d].RetryAfter: %s of queue %q is less than %s (L5)", i, q.RetryAfter, q.Name, leastRetryAfter)
 			continue

@@ -23,29 +23,29 @@ const (
 func (w *worker) conclude(ctx context.Context, q *Queue, j *job, d *delivery.Delivery, outcome error) {
 	rt, r := w.rt, j.reservation
 	if outcome == nil {
-		rt.send(q, flow.Settlement{Reservation: r, Op: flow.Ack})
+		w.settle(q, j, flow.Settlement{Reservation: r, Op: flow.Ack})
 		return
 	}
-	var panicked *PanicError
-	crashed := errors.As(outcome, &panicked) || errors.Is(outcome, ErrExited)
-	switch {
-	case !crashed && errors.Is(context.Cause(ctx), flow.ErrHardStop):
+	crash, missing := crashed(outcome), unknown(outcome)
+	if !crash && errors.Is(context.Cause(ctx), flow.ErrHardStop) {
 		// The pool stopped it; that is no failure of the handler (B25, B28).
-		rt.send(q, flow.Settlement{Reservation: r, Op: flow.HandBack})
+		w.settle(q, j, flow.Settlement{Reservation: r, Op: flow.HandBack})
 		return
-	case !crashed && errors.Is(outcome, ErrUnknownURN) && rt.cfg.Policy.UnknownURN != UnknownFail:
+	}
+	if missing {
 		q.Counters.UnknownURN.Add(1)
+	}
+	if missing && rt.cfg.Policy.UnknownURN != UnknownFail {
 		rt.notices.unknownURN(q.Name, d.URN)
-		rt.send(q, rt.unknownURN(q, r, d))
-	default:
+		w.settle(q, j, rt.unknownURN(q, r, d))
+	} else {
 		q.Counters.Failed.Add(1)
-		if crashed {
+		if crash {
 			q.Counters.Panics.Add(1)
 		}
 		rt.notices.failed(q.Name, d, outcome)
-		rt.send(q, rt.failure(q, r, d, outcome))
+		w.settle(q, j, rt.failure(q, r, d, outcome))
 	}
-	j.sent.Store(true)
 	rt.report(ctx, outcome, d.Envelope, d.Body)
 }
 
@@ -136,8 +136,7 @@ func (w *worker) poison(q *Queue, j *job, err error) {
 		s.Op, s.Text = flow.Leave, ""
 	}
 	rt.notices.poison(q.Name, err)
-	rt.send(q, s)
-	j.sent.Store(true)
+	w.settle(q, j, s)
 	rt.report(w.ctx, err, envelope.Envelope{}, raw)
 }
 

@@ -19,33 +19,36 @@ const (
 type notices struct {
 	log *slog.Logger
 
-	mu   sync.Mutex
-	last map[string]time.Time
+	mu    sync.Mutex
+	again map[string]time.Time // from when a notice may be logged anew; zero = never
 }
 
 func newNotices(log *slog.Logger) *notices {
-	return &notices{log: log, last: map[string]time.Time{}}
+	return &notices{log: log, again: map[string]time.Time{}}
 }
 
-// due reports whether a notice may be logged now, and remembers it.
+// due reports whether a notice may be logged now, and remembers it. every 0 is once per process.
 func (n *notices) due(key string, every time.Duration) bool {
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if at, ok := n.last[key]; ok && (every == 0 || now.Sub(at) < every) {
+	if at, ok := n.again[key]; ok && (at.IsZero() || now.Before(at)) {
 		return false
 	}
-	if len(n.last) >= noticeMost {
-		for k, at := range n.last {
-			if now.Sub(at) >= noticeEvery {
-				delete(n.last, k)
+	if len(n.again) >= noticeMost {
+		for k, at := range n.again {
+			if !at.IsZero() && !now.Before(at) {
+				delete(n.again, k)
 			}
 		}
-		if len(n.last) >= noticeMost {
+		if len(n.again) >= noticeMost {
 			return false
 		}
 	}
-	n.last[key] = now
+	n.again[key] = time.Time{}
+	if every > 0 {
+		n.again[key] = now.Add(every)
+	}
 	return true
 }
 

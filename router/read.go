@@ -20,7 +20,7 @@ func read(q *Queue, r *flow.Reservation) (*delivery.Delivery, error) {
 	}
 	d := &delivery.Delivery{Envelope: e, Queue: q.Name, Headers: frame.Headers, Body: body}
 	if q.Layout == flow.Legacy {
-		d.Number = e.Attempts + 1
+		d.Number = max(e.Attempts, e.Attempts+1) // the largest attempts has no successor
 		return d, nil
 	}
 	if framed && frame.Attempts >= 0 {

@@ -3,10 +3,9 @@ package router
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
-
-	"github.com/sourcegraph/conc/panics"
 
 	"github.com/babelpool/babelpool/delivery"
 	"github.com/babelpool/babelpool/internal/flow"
@@ -39,19 +38,18 @@ func (w *worker) run() error {
 // take decides what becomes of one reservation.
 func (w *worker) take(r *flow.Reservation) {
 	q := &w.rt.cfg.Queues[r.Queue]
-	if w.rt.draining.Load() {
-		if !w.rt.left.add(r) {
-			w.rt.send(q, flow.Settlement{Reservation: r, Op: flow.HandBack})
-		}
-		return
-	}
 	j := &job{reservation: r, queue: q.Name}
 	w.job.Store(j)
 	defer w.job.Store(nil)
-
+	if w.drained(q, j) {
+		return
+	}
 	now := w.awaitLease(q, r)
 	if r.State() != flow.Buffered {
 		w.rt.forget(q, r)
+		return
+	}
+	if w.drained(q, j) { // Drain came while it waited for its lease
 		return
 	}
 	d, err := read(q, r)
@@ -66,6 +64,17 @@ func (w *worker) take(r *flow.Reservation) {
 		return
 	}
 	w.start(q, j, d, now)
+}
+
+// drained keeps a message for the hand back when the pool drains, and reports whether it did.
+func (w *worker) drained(q *Queue, j *job) bool {
+	if !w.rt.draining.Load() {
+		return false
+	}
+	if !w.rt.left.add(j.reservation) {
+		w.settle(q, j, flow.Settlement{Reservation: j.reservation, Op: flow.HandBack})
+	}
+	return true
 }
 
 // awaitLease makes sure that the lease is held, and returns the time. What waited in the buffer beyond its
@@ -92,14 +101,15 @@ func (w *worker) start(q *Queue, j *job, d *delivery.Delivery, now time.Time) {
 		return
 	}
 	q.Counters.Started.Add(1)
-	ctx, cancel := w.handlerContext(q, r, now)
-	defer cancel()
+	ctx := &handlerContext{parent: w.ctx, deadline: w.deadline(q, r, now)}
+	defer ctx.finish()
+	r.OnLoss(ctx.cancel)
 
 	// The outcome stands until the handler has said otherwise: runtime.Goexit runs the deferred calls alone.
 	outcome := ErrExited
 	defer func() { w.conclude(ctx, q, j, d, outcome) }()
 	outcome = call(ctx, q.Handler, d)
-	if hook := w.rt.cfg.Policy.OnUnknownURN; hook != nil && errors.Is(outcome, ErrUnknownURN) {
+	if hook := w.rt.cfg.Policy.OnUnknownURN; hook != nil && unknown(outcome) {
 		q.Counters.UnknownURN.Add(1)
 		missing := outcome
 		outcome = ErrExited
@@ -109,31 +119,33 @@ func (w *worker) start(q *Queue, j *job, d *delivery.Delivery, now time.Time) {
 	}
 }
 
-// handlerContext is the context of one run: ended by the lease's loss, the handler's timeout or the pool's
-// hard stop, with a cause that tells which. Without renewal the lease ends it too, while it is surely held.
-func (w *worker) handlerContext(q *Queue, r *flow.Reservation, now time.Time) (context.Context, func()) {
-	ctx, lose := context.WithCancelCause(w.ctx)
-	stop := func() { lose(nil) }
+// deadline is when a handler that starts now must be done: its timeout and, without renewal, the end of the
+// lease, while it is surely held. Zero = never.
+func (w *worker) deadline(q *Queue, r *flow.Reservation, now time.Time) time.Time {
 	timeout := w.rt.cfg.Policy.HandlerTimeout
 	if !q.Book.Renews() {
 		if left, ok := r.Lease().Remaining(now); ok && (timeout == 0 || left < timeout) {
 			timeout = left
 		}
 	}
-	if timeout > 0 {
-		timed, cancel := context.WithTimeoutCause(ctx, timeout, flow.ErrHandlerTimeout)
-		ctx, stop = timed, func() { cancel(); lose(nil) }
+	if timeout == 0 {
+		return time.Time{}
 	}
-	r.OnLoss(lose)
-	return ctx, stop
+	return now.Add(timeout)
 }
 
-// call runs a handler and turns a panic into an error.
+// call runs a handler and turns a panic into an error. runtime.Goexit passes it.
 func call(ctx context.Context, h delivery.Handler, d *delivery.Delivery) (err error) {
-	var catcher panics.Catcher
-	catcher.Try(func() { err = h.Handle(ctx, d) })
-	if p := catcher.Recovered(); p != nil {
-		return &PanicError{Value: p.Value, Stack: p.Stack}
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	if err = h.Handle(ctx, d); err != nil {
+		// An error whose own methods panic, such as a nil pointer of the handler's error type, has to do so in
+		// here.
+		_ = err.Error()
+		_ = errors.Is(err, ErrUnknownURN)
 	}
 	return err
 }
@@ -141,10 +153,26 @@ func call(ctx context.Context, h delivery.Handler, d *delivery.Delivery) (err er
 // hookOutcome keeps a hook's own ErrUnknownURN from being taken for a missing handler: a failing hook is a
 // failing handler (D4).
 func hookOutcome(err error) error {
-	if errors.Is(err, ErrUnknownURN) {
+	if unknown(err) {
 		return errors.New("router: OnUnknownURN failed: " + err.Error())
 	}
 	return err
+}
+
+// crashed reports whether a handler did not return: it panicked, or called runtime.Goexit.
+func crashed(outcome error) bool {
+	var p *PanicError
+	return errors.As(outcome, &p) || errors.Is(outcome, ErrExited)
+}
+
+// unknown reports whether the URN has no handler. A panic with ErrUnknownURN is a panic.
+func unknown(outcome error) bool { return errors.Is(outcome, ErrUnknownURN) && !crashed(outcome) }
+
+// settle sends a job's settlement. Abandon waits for the note that it is sent, so every path comes through
+// here.
+func (w *worker) settle(q *Queue, j *job, s flow.Settlement) {
+	w.rt.send(q, s)
+	j.sent.Store(true)
 }
 
 // send gives a settlement to the acker, if the reservation is still this worker's to settle. The channel has
@@ -159,13 +187,12 @@ func (rt *Router) send(q *Queue, s flow.Settlement) {
 }
 
 // forget frees the slot of a lost reservation. What Abandon lost has no slot any more: the pool may have
-// closed the channel.
+// closed the channel. So the lock is held until it is sent; the channel has room.
 func (rt *Router) forget(q *Queue, r *flow.Reservation) {
 	q.Counters.Lost.Add(1)
 	rt.mu.Lock()
-	abandoned := rt.abandoned
-	rt.mu.Unlock()
-	if !abandoned {
+	defer rt.mu.Unlock()
+	if !rt.abandoned {
 		q.Out <- flow.Settlement{Reservation: r, Op: flow.Forget}
 	}
 }

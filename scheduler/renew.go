@@ -8,7 +8,7 @@ import (
 	"github.com/babelpool/babelpool/internal/retry"
 )
 
-// mostRenewed is about how many leases one call renews.
+// mostRenewed is the most messages one call renews, unless one lease alone holds more.
 const mostRenewed = 1000
 
 // renewer keeps the leases of one queue's messages from running out (L8, Z10).
@@ -56,7 +56,7 @@ func (r *renewer) renew(ctx context.Context, due []*flow.Lease) (rest []*flow.Le
 	now := time.Now()
 	r.held = r.held[:0]
 	n := 0
-	for n < len(due) && (n == 0 || len(r.held) < mostRenewed) {
+	for n < len(due) && (n == 0 || len(r.held)+len(due[n].Items) <= mostRenewed) {
 		r.held = r.queue.Book.Renewable(due[n], now, r.held)
 		n++
 	}

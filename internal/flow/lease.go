@@ -59,8 +59,14 @@ func (l *Lease) Remaining(now time.Time) (d time.Duration, ok bool) {
 	return time.Duration(at - l.clock(now)), at != 0
 }
 
-// clock is the lease clock's reading at now; never 0, which means "not".
-func (*Lease) clock(now time.Time) int64 { return max(int64(now.Sub(epoch)), 1) }
+// clock is the lease clock's reading at now; never 0, which means "not". It is below 0 for times before the
+// process began, which a test with a clock of its own may use.
+func (*Lease) clock(now time.Time) int64 {
+	if at := int64(now.Sub(epoch)); at != 0 {
+		return at
+	}
+	return 1
+}
 
 // Book is the pool's register of leases. Reservers add, the acker finishes, the scheduler renews, workers
 // and reservers wait for a renewal that is overdue. All methods are safe for concurrent use.
@@ -170,7 +176,7 @@ func (b *Book) Renewable(l *Lease, now time.Time, dst []Held) []Held {
 			continue
 		}
 		begun := r.begun.Load()
-		if b.limit > 0 && begun > 0 && at-begun > int64(b.limit) && r.State() == Running {
+		if b.limit > 0 && begun != 0 && at-begun > int64(b.limit) && r.State() == Running {
 			continue
 		}
 		dst = append(dst, Held{r, r.Handle})

@@ -73,8 +73,9 @@ func (r *Reservation) Start(now time.Time) bool {
 // Settle claims the one settlement of a reservation that is buffered or running. It is false when the
 // reservation is lost or was settled already.
 func (r *Reservation) Settle() bool {
-	return r.state.CompareAndSwap(uint32(Running), uint32(Settled)) ||
-		r.state.CompareAndSwap(uint32(Buffered), uint32(Settled))
+	// In the order of the states: one that starts between the two is still caught by the second.
+	return r.state.CompareAndSwap(uint32(Buffered), uint32(Settled)) ||
+		r.state.CompareAndSwap(uint32(Running), uint32(Settled))
 }
 
 // OnLoss registers what cancels the running handler. The function is called at most once, with
@@ -82,7 +83,15 @@ func (r *Reservation) Settle() bool {
 func (r *Reservation) OnLoss(cancel context.CancelCauseFunc) {
 	r.cancel.Store(&cancel)
 	if r.State() == Lost {
-		cancel(ErrLeaseLost)
+		r.cancelLost()
+	}
+}
+
+// cancelLost cancels the running handler. Both Lose and OnLoss get here when they meet; the swap lets one of
+// them through.
+func (r *Reservation) cancelLost() {
+	if cancel := r.cancel.Swap(nil); cancel != nil {
+		(*cancel)(ErrLeaseLost)
 	}
 }
 
@@ -95,9 +104,7 @@ func (r *Reservation) Lose() bool {
 	if !r.state.CompareAndSwap(uint32(Running), uint32(Lost)) {
 		return false
 	}
-	if cancel := r.cancel.Load(); cancel != nil {
-		(*cancel)(ErrLeaseLost)
-	}
+	r.cancelLost()
 	return true
 }
 

@@ -59,10 +59,10 @@ func (p *Pool) Acquire(ctx context.Context, q, most int, mostBytes int64) (n int
 		n = p.grant(q, most)
 		if n > 0 && p.bytes > 0 {
 			bytes = min(p.bytes, mostBytes)
-			p.queues[q].waiting = false
 			p.queues[q].used += n
 			p.free -= n
 			p.bytes -= bytes
+			p.served(q)
 			return n, bytes, nil
 		}
 		p.queues[q].waiting = true
@@ -75,25 +75,40 @@ func (p *Pool) Acquire(ctx context.Context, q, most int, mostBytes int64) (n int
 		}
 		p.mu.Lock()
 		if err != nil {
-			p.queues[q].waiting = false
+			p.served(q)
 			return 0, 0, err
 		}
 	}
 }
 
+// served notes that q waits no longer. What was held for it until now may be lent again, so those who wait
+// look again: the free slots would lie idle until the next Release.
+func (p *Pool) served(q int) {
+	if p.queues[q].waiting {
+		p.queues[q].waiting = false
+		p.wakeAll()
+	}
+}
+
+func (p *Pool) wakeAll() {
+	close(p.wake)
+	p.wake = make(chan struct{})
+}
+
 // grant is how many slots q may take now.
 func (p *Pool) grant(q, most int) int {
 	own := p.queues[q].share - p.queues[q].used
-	lendable := p.free
+	lendable, needed := p.free, false
 	for i := range p.queues {
 		if i == q {
 			continue
 		}
 		other := &p.queues[i]
-		if other.waiting && other.used < other.share && own <= 0 {
-			return 0
-		}
+		needed = needed || other.waiting && other.used < other.share
 		lendable -= max(0, other.floor-other.used)
+	}
+	if needed {
+		lendable = 0
 	}
 	return min(most, max(lendable, min(own, p.free)))
 }
@@ -109,8 +124,7 @@ func (p *Pool) Release(q, n int, bytes int64) {
 	p.queues[q].used -= n
 	p.free += n
 	p.bytes += bytes
-	close(p.wake)
-	p.wake = make(chan struct{})
+	p.wakeAll()
 }
 
 // Free is the number of free slots and bytes.

@@ -70,9 +70,10 @@ end
 -- raise(body): splits the body around its raised attempts: the text before, the number, the text after,
 -- then the replaced text and the position where it stood, and whether that was the canonical place at the
 -- very end. Returns nothing when attempts cannot be edited safely. O(1) for a canonical body, else O(n).
+-- (string.byte gets its index always: without one miniredis returns every byte, which overflows its stack.)
 local function raise(body)
   local first, stop, digits = string.find(body, ',"attempts":(%d+)}$', -32)
-  if first and #digits < 16 and (#digits == 1 or string.byte(digits) ~= 48) and string.byte(body) == 123 then
+  if first and #digits < 16 and (#digits == 1 or string.byte(digits, 1) ~= 48) and string.byte(body, 1) == 123 then
     return string.sub(body, 1, first + 11), digits + 1, '}', digits, first + 12, true
   end
   local last, text
@@ -84,7 +85,7 @@ local function raise(body)
     local insert = (text and ',' or '') .. '"attempts":'
     return string.sub(body, 1, first - 1) .. insert, 1, string.sub(body, first), '', first, false
   end
-  if not string.find(text, '^%d+$') or #text > 1 and string.byte(text) == 48 or #text > 16
+  if not string.find(text, '^%d+$') or #text > 1 and string.byte(text, 1) == 48 or #text > 16
     or tonumber(text) > 9007199254740990 then
     return
   end

@@ -40,9 +40,10 @@ for i = 1, count do
 end
 
 -- A twin is a member that is reserved already, here or by an earlier call; ZADD would merge the two. taken
--- remembers this call's members, next the last number tried for a text, so that many equal bodies in one
--- call cost one step each.
+-- remembers this call's members, last the last number tried for a text, so that many equal bodies in one
+-- call cost one step each. Beyond 2^53-1 adding one changes nothing: such a twin cannot be raised safely.
 local held, taken, last = scores(reserved, members, 1, m), {}, {}
+local spoiled
 for i = 1, m do
   if held[i] or taken[members[i]] then
     local text = heads[i] .. '\0' .. tails[i]
@@ -51,11 +52,25 @@ for i = 1, m do
     repeat
       number = number + 1
       member = heads[i] .. spell(number) .. tails[i]
-    until not taken[member] and not redis.call('ZSCORE', reserved, member)
+    until number > 9007199254740991 or not taken[member] and not redis.call('ZSCORE', reserved, member)
     last[text] = number
     members[i], numbers[i], plain[i] = member, number, false
+    spoiled = spoiled or number > 9007199254740991
   end
   taken[members[i]] = true
+end
+if spoiled then
+  local kept = 0
+  for i = 1, m do
+    if numbers[i] > 9007199254740991 then
+      poison[#poison + 1] = heads[i] .. olds[i] .. tails[i]
+    else
+      kept = kept + 1
+      members[kept], tails[kept], olds[kept] = members[i], tails[i], olds[i]
+      places[kept], plain[kept] = places[i], plain[i]
+    end
+  end
+  m = kept
 end
 
 local reply = {'ok', now, moved, left, m, 0, #poison}

@@ -1,0 +1,14 @@
+// Loadtest publishes messages, consumes them with a pool, and proves the result by keeping books.
+//
+// Every message carries the run's id, a sequence number and the time it was meant to be sent. The handler
+// enters each start and each success in the books; when the pool has stopped, every key of the queue is read
+// and what lies there is entered too. A published message must then be acked, in the dead letters, or still in
+// one of the queue's places; one that is nowhere is lost.
+//
+//	go run ./cmd/loadtest                          20,000 messages, legacy layout
+//	go run ./cmd/loadtest -layout zset -json -     the report as JSON on stdout
+//
+// In flow flags; out flow a table, the report and the exit code: 0 when the books balance, 1 when they do not
+// or the run failed, 2 when the flags make no sense. The queue's name is the run's own, and only its keys are
+// removed at the end.
+package main

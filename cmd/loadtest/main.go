@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The exit codes.
+const (
+	exitBalanced = 0
+	exitFailed   = 1 // the books do not balance, or there are no books
+	exitUsage    = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal drains. A second one ends the process, as it would without us.
+	context.AfterFunc(ctx, stop)
+	// The client library reports failed dials to stderr by itself. Those that matter are reported by the pool.
+	redis.SetLogger(silence{})
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the whole command. It returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg, err := parseFlags(args, os.Getenv)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		writeUsage(stdout)
+		return exitBalanced
+	case err != nil:
+		// Several problems stand on a line each.
+		say(stderr, "loadtest: %s\nloadtest -h lists the flags.\n", strings.ReplaceAll(err.Error(), "\n", "\n          "))
+		return exitUsage
+	}
+	out, err := openOutput(cfg.json, stdout)
+	if err != nil {
+		say(stderr, "loadtest: -json: %v\n", err)
+		return exitUsage
+	}
+	table := stdout
+	if cfg.json == "-" {
+		table = stderr
+	}
+	code, err := runTrial(ctx, cfg, out, table, stderr)
+	if err = errors.Join(err, out.close()); err != nil {
+		say(stderr, "loadtest: %v\n", err)
+		return max(code, exitFailed)
+	}
+	return code
+}
+
+// runTrial runs one test and writes its reports. The error is what went wrong beside or instead of the books.
+func runTrial(ctx context.Context, cfg config, out output, table, stderr io.Writer) (code int, err error) {
+	show := newProgress(stderr)
+	for _, note := range cfg.notes() {
+		show.notef("%s", note)
+	}
+	srv, err := openServer(ctx, cfg, show)
+	if err != nil {
+		return exitFailed, err
+	}
+	defer func() { err = errors.Join(err, srv.close()) }()
+	t, err := newTrial(cfg, srv, show)
+	if err != nil {
+		return exitFailed, err
+	}
+	defer func() { err = errors.Join(err, t.removeKeys(ctx)) }()
+
+	rep, runErr := t.run(ctx)
+	if rep == nil {
+		return exitFailed, runErr
+	}
+	rep.writeTable(table)
+	if err := out.write(rep); err != nil {
+		return exitFailed, errors.Join(runErr, fmt.Errorf("-json: %w", err))
+	}
+	if runErr != nil || !rep.Reconciled {
+		return exitFailed, runErr
+	}
+	return exitBalanced, nil
+}
+
+// silence is a logger of the client library.
+type silence struct{}
+
+// Printf prints nothing.
+func (silence) Printf(context.Context, string, ...any) {}
+
+// say prints for a person. That it cannot be printed is nothing anybody could be told.
+func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"time"
+
+	"github.com/babelpool/babelpool/pool"
+)
+
+// report is what a run found, as -json writes it. The names are stable.
+type report struct {
+	Config         reportConfig `json:"config"`
+	Redis          reportRedis  `json:"redis"`
+	Published      int64        `json:"published"`
+	Acked          int64        `json:"acked"`
+	Redelivered    int64        `json:"redelivered"`
+	Duplicated     int64        `json:"duplicated"`
+	DeadLettered   int64        `json:"dead_lettered"`
+	LeftReady      int64        `json:"left_ready"`
+	LeftInFlight   int64        `json:"left_in_flight"`
+	LeftDelayed    int64        `json:"left_delayed"`
+	Lost           int64        `json:"lost"`
+	Reconciled     bool         `json:"reconciled"`
+	PublishPerS    float64      `json:"publish_per_s"`
+	AckedPerS      float64      `json:"acked_per_s"`
+	RedisCPU       *float64     `json:"redis_cpu_us_per_msg"`
+	ClientCPU      *float64     `json:"client_cpu_us_per_msg"`
+	LatencyMS      *latency     `json:"latency_ms"`
+	consumingTime  time.Duration
+	publishingTime time.Duration
+	tally          tally
+	server         *server
+	queue          string
+}
+
+// reportRedis says which server it was.
+type reportRedis struct {
+	Source  string `json:"source"` // redis-server, url or miniredis
+	Version string `json:"version"`
+}
+
+// reportConfig holds the flags as they were used, durations in the notation of the flags.
+type reportConfig struct {
+	Redis       string  `json:"redis"` // without a password; empty for the embedded choice
+	Layout      string  `json:"layout"`
+	Messages    *int64  `json:"messages"` // null when duration counts
+	Duration    *string `json:"duration"` // null when messages counts
+	Rate        float64 `json:"rate"`
+	Concurrency int     `json:"concurrency"`
+	Prefetch    int     `json:"prefetch"`
+	Payload     int     `json:"payload"`
+	HandlerTime string  `json:"handler_time"`
+	Fail        float64 `json:"fail"`
+	Backoff     string  `json:"backoff"`
+	RetryAfter  string  `json:"retry_after"`
+	LegacyRetry string  `json:"legacy_retry"`
+	MaxAttempts int64   `json:"max_attempts"`
+	Prefill     bool    `json:"prefill"`
+}
+
+func (c *config) report() reportConfig {
+	r := reportConfig{
+		Layout: c.layout.String(), Rate: c.rate, Concurrency: c.concurrency, Prefetch: c.prefetch, Payload: c.payload,
+		HandlerTime: c.handlerTime.String(), Fail: c.fail, Backoff: c.backoff.String(), RetryAfter: c.retryAfter.String(),
+		LegacyRetry: "leave", MaxAttempts: c.maxAttempts, Prefill: c.prefill,
+	}
+	if c.redis != "" {
+		r.Redis = redacted(c.redis)
+	}
+	if c.legacyRetry == pool.Requeue {
+		r.LegacyRetry = "requeue"
+	}
+	if c.duration > 0 {
+		text := c.duration.String()
+		r.Duration = &text
+	} else {
+		r.Messages = &c.messages
+	}
+	return r
+}
+
+// report closes the books.
+func (t *trial) report() *report {
+	sums, c := t.books.tally(), &t.consumption
+	r := &report{
+		Config: t.cfg.report(), Redis: reportRedis{t.srv.source, t.srv.version}, Published: sums.Published, Acked: sums.Acked,
+		Redelivered: sums.Redelivered, Duplicated: sums.Duplicated, DeadLettered: sums.DeadLettered, LeftReady: sums.LeftReady,
+		LeftInFlight: sums.LeftInFlight, LeftDelayed: sums.LeftDelayed, Lost: sums.Lost, Reconciled: sums.balanced(),
+		consumingTime: c.to - c.from, publishingTime: t.publishTime, tally: sums, server: t.srv, queue: t.queue,
+	}
+	r.PublishPerS, r.AckedPerS = perSecond(sums.Published, t.publishTime), perSecond(sums.Acked, c.to-c.from)
+	r.RedisCPU = perMessage(c.redisCPU, sums.Acked, c.redisKnown)
+	r.ClientCPU = perMessage(c.clientCPU, sums.Acked, c.cpuKnown)
+	if !t.cfg.prefill {
+		r.LatencyMS = t.latencies.summary()
+	}
+	return r
+}
+
+func perSecond(n int64, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return rounded(float64(n)/d.Seconds(), 1)
+}
+
+// perMessage is in microseconds; nil where it is not known.
+func perMessage(d time.Duration, n int64, known bool) *float64 {
+	if !known || n == 0 {
+		return nil
+	}
+	v := rounded(float64(d.Nanoseconds())/1000/float64(n), 3)
+	return &v
+}

@@ -1,0 +1,165 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// in brings a new reservation into a state.
+func in(t *testing.T, s State) *Reservation {
+	t.Helper()
+	r := &made(1).Items[0]
+	ok := true
+	switch s {
+	case Buffered:
+	case Running:
+		ok = r.Start(time.Now())
+	case Settled:
+		ok = r.Settle()
+	case Lost:
+		ok = r.Lose()
+	}
+	if !ok || r.State() != s {
+		t.Fatalf("state %d cannot be reached from buffered", s)
+	}
+	return r
+}
+
+func TestStateMovesForwardOnly(t *testing.T) {
+	t.Parallel()
+	start := func(r *Reservation) bool { return r.Start(time.Now()) }
+	settle, lose := (*Reservation).Settle, (*Reservation).Lose
+	for _, tc := range []struct {
+		name string
+		from State
+		do   func(*Reservation) bool
+		ok   bool
+		to   State
+	}{
+		{"a buffered one starts", Buffered, start, true, Running},
+		{"a buffered one is settled", Buffered, settle, true, Settled},
+		{"a buffered one is lost", Buffered, lose, true, Lost},
+		{"a running one starts no second time", Running, start, false, Running},
+		{"a running one is settled", Running, settle, true, Settled},
+		{"a running one is lost", Running, lose, true, Lost},
+		{"a settled one does not start", Settled, start, false, Settled},
+		{"a settled one is settled no second time", Settled, settle, false, Settled},
+		{"a settled one is not lost", Settled, lose, false, Settled},
+		{"a lost one does not start", Lost, start, false, Lost},
+		{"a lost one is not settled", Lost, settle, false, Lost},
+		{"a lost one is lost no second time", Lost, lose, false, Lost},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := in(t, tc.from)
+			if ok := tc.do(r); ok != tc.ok || r.State() != tc.to {
+				t.Errorf("got %t and state %d, want %t and %d", ok, r.State(), tc.ok, tc.to)
+			}
+		})
+	}
+}
+
+// TestOneWinner lets many goroutines start, settle and lose one reservation at once: never both, never
+// neither.
+func TestOneWinner(t *testing.T) {
+	t.Parallel()
+	for range 2000 {
+		r := &made(1).Items[0]
+		var started, settled, lost, cancelled atomic.Int32
+		var gate, done sync.WaitGroup
+		gate.Add(1)
+		for _, try := range []func(){
+			func() {
+				if r.Start(time.Now()) {
+					started.Add(1)
+					r.OnLoss(func(error) { cancelled.Add(1) })
+				}
+			},
+			func() {
+				if r.Settle() {
+					settled.Add(1)
+				}
+			},
+			func() {
+				if r.Lose() {
+					lost.Add(1)
+				}
+			},
+		} {
+			for range 3 {
+				done.Go(func() { gate.Wait(); try() })
+			}
+		}
+		gate.Done()
+		done.Wait()
+
+		if ends := settled.Load() + lost.Load(); ends != 1 || started.Load() > 1 {
+			t.Fatalf("started %d times, settled %d times, lost %d times", started.Load(), settled.Load(), lost.Load())
+		}
+		want := Settled
+		if lost.Load() == 1 {
+			want = Lost
+		}
+		if r.State() != want {
+			t.Fatalf("state %d, want %d", r.State(), want)
+		}
+		if n := cancelled.Load(); n != lost.Load()*started.Load() {
+			t.Fatalf("cancelled %d times; started %d times, lost %d times", n, started.Load(), lost.Load())
+		}
+	}
+}
+
+func TestOnLoss(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		do   func(r *Reservation, cancel context.CancelCauseFunc)
+		want int
+	}{
+		{"registered, then lost", func(r *Reservation, c context.CancelCauseFunc) { r.OnLoss(c); r.Lose() }, 1},
+		{"lost, then registered", func(r *Reservation, c context.CancelCauseFunc) { r.Lose(); r.OnLoss(c) }, 1},
+		{"lost twice", func(r *Reservation, c context.CancelCauseFunc) { r.OnLoss(c); r.Lose(); r.Lose() }, 1},
+		{"settled, then lost", func(r *Reservation, c context.CancelCauseFunc) { r.OnLoss(c); r.Settle(); r.Lose() }, 0},
+		{"never lost", func(r *Reservation, c context.CancelCauseFunc) { r.OnLoss(c) }, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := in(t, Running)
+			calls := 0
+			tc.do(r, func(cause error) {
+				calls++
+				if !errors.Is(cause, ErrLeaseLost) {
+					t.Errorf("cancelled with %v", cause)
+				}
+			})
+			if calls != tc.want {
+				t.Errorf("cancelled %d times, want %d", calls, tc.want)
+			}
+		})
+	}
+}
+
+// TestLeaseClockInTheFakePast runs where the time lies before the start of the process, as it does in every
+// bubble of testing/synctest: leases must still run out there.
+func TestLeaseClockInTheFakePast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, l := NewBook(10*time.Second, true, time.Second), made(1)
+		b.Add(l, time.Now())
+		if !time.Now().Before(epoch) {
+			t.Fatal("the bubble's time is not before the process")
+		}
+		if l.Expired(time.Now().Add(9*time.Second-1)) || !l.Expired(time.Now().Add(9*time.Second)) {
+			t.Error("the lease does not run out after 9 s")
+		}
+		l.Items[0].Start(time.Now())
+		if held := b.Renewable(l, time.Now().Add(2*time.Second), nil); len(held) != 0 {
+			t.Error("a handler beyond its limit is renewed")
+		}
+	})
+}
