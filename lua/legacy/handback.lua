@@ -12,11 +12,11 @@ if wrong then
   return wrong
 end
 local held = gate(deadlines, ARGV, 1, #ARGV)
-local left, values = leave(processing, held, 1)
+local left = leave(processing, held, 1)
 local back, reply = {}, {}
 for i = 1, #ARGV do
   if left[i] then
-    back[#back + 1] = values[i]
+    back[#back + 1] = string.sub(ARGV[i], 34)
   else
     reply[#reply + 1] = i
     reply[#reply + 1] = held[i] and 'lost' or 'late'
