@@ -18,7 +18,7 @@ func (p *Publisher) PublishWithHeaders(
 	if err != nil {
 		return "", err
 	}
-	return id, p.send(ctx, p.frame(body, headers))
+	return id, p.group.publish(ctx, p.frame(body, headers))
 }
 
 // frame is the text to store for a body with headers.

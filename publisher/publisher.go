@@ -29,6 +29,7 @@ type Publisher struct {
 	queue  string // logical name
 	key    string // of the ready list, for errors
 	store  store
+	group  *group    // joins single messages
 	zset   *lua.Zset // the same store, nil in the legacy layout
 	logger *slog.Logger
 
@@ -59,6 +60,7 @@ func newPublisher(cfg Config, now func() string) (*Publisher, error) {
 	} else {
 		p.store = lua.NewLegacy(o)
 	}
+	p.group = newGroup(p.send)
 	return p, nil
 }
 
@@ -68,14 +70,19 @@ func newPublisher(cfg Config, now func() string) (*Publisher, error) {
 // well, unless the error is ErrEncode: a caller that tries again passes it with WithID. What an error says
 // about the message is in the package's documentation.
 //
-// The context's deadline bounds the wait for a reply only where the client honours it
-// (ContextTimeoutEnabled); else the client's own timeouts do.
+// Messages published from several goroutines at the same time share commands, without waiting for one another
+// longer than one command takes. A context that ends meanwhile gives ErrNotSent; once a command is away, its
+// outcome is waited for. That wait is bounded by the client's timeouts and, for a message that went alone, by
+// the context's deadline where the client honours it (ContextTimeoutEnabled).
 func (p *Publisher) Publish(ctx context.Context, urn string, data any, opts ...Option) (string, error) {
 	id, body, err := p.encode(urn, data, opts)
 	if err != nil {
 		return "", err
 	}
-	return id, p.send(ctx, body)
+	if err := ended(ctx); err != nil {
+		return id, err
+	}
+	return id, p.group.publish(ctx, body)
 }
 
 // encode makes a message's id and body.

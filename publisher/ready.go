@@ -15,7 +15,7 @@ func (p *Publisher) PublishEnvelope(ctx context.Context, e envelope.Envelope) er
 	if _, err := envelope.Decode(body); err != nil {
 		return encodeError(err)
 	}
-	return p.send(ctx, body)
+	return p.group.publish(ctx, body)
 }
 
 // PublishRaw stores texts as they are, frames and other than envelopes too, without a look into them. It is
