@@ -10,7 +10,9 @@ type Stats struct {
 	Queues []QueueStats
 }
 
-// QueueStats are the counts of one queue since the pool started. Depths are Redis's to tell; see lua.Store.
+// QueueStats are the counts of one queue since the pool started. They tell what this pool did, not what is in
+// Redis. A settlement that was sent again after a lost reply may have been carried out by the first try; then it
+// counts as Late and not as Acked, so do not wait for Acked to reach a number.
 type QueueStats struct {
 	Name         string
 	Reserved     int64 // messages reserved

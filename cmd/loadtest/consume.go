@@ -78,7 +78,7 @@ func (t *trial) handle(ctx context.Context, d *delivery.Delivery) error {
 // fails decides whether a run of a message's handler fails. It depends on nothing but the message and how
 // often its handler has started, so that a run can be repeated.
 func fails(seq int64, run int, probability float64) bool {
-	x := uint64(seq)<<16 ^ uint64(run) //nolint:gosec // neither is negative
+	x := uint64(seq)<<16 ^ uint64(run)
 	// The finalizer of splitmix64 spreads neighbours over all 64 bits.
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -61,7 +61,7 @@ func newHistogram() *hdrhistogram.Histogram {
 // record adds the latency of message seq.
 func (l *latencies) record(seq int64, d time.Duration) {
 	us := min(max(d, 0), longestLatency).Microseconds()
-	shard := &l.shards[uint64(seq)%latencyShards] //nolint:gosec // sequence numbers are not negative
+	shard := &l.shards[uint64(seq)%latencyShards]
 	shard.Lock()
 	defer shard.Unlock()
 	_ = shard.h.RecordValue(us) // within its range

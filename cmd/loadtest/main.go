@@ -38,13 +38,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		writeUsage(stdout)
 		return exitBalanced
 	case err != nil:
-		// Several problems stand on a line each.
-		say(stderr, "loadtest: %s\nloadtest -h lists the flags.\n", strings.ReplaceAll(err.Error(), "\n", "\n          "))
+		complain(stderr, err)
+		say(stderr, "loadtest -h lists the flags.\n")
 		return exitUsage
 	}
 	out, err := openOutput(cfg.json, stdout)
 	if err != nil {
-		say(stderr, "loadtest: -json: %v\n", err)
+		complain(stderr, fmt.Errorf("-json: %w", err))
 		return exitUsage
 	}
 	table := stdout
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	code, err := runTrial(ctx, cfg, out, table, stderr)
 	if err = errors.Join(err, out.close()); err != nil {
-		say(stderr, "loadtest: %v\n", err)
+		complain(stderr, err)
 		return max(code, exitFailed)
 	}
 	return code
@@ -95,6 +95,11 @@ type silence struct{}
 
 // Printf prints nothing.
 func (silence) Printf(context.Context, string, ...any) {}
+
+// complain prints an error. Joined ones stand on a line each.
+func complain(w io.Writer, err error) {
+	say(w, "loadtest: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n          "))
+}
 
 // say prints for a person. That it cannot be printed is nothing anybody could be told.
 func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

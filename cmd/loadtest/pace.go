@@ -43,37 +43,54 @@ func (p *pacer) take(ctx context.Context) (s slice, ok bool) {
 		if p.over(passed) {
 			break
 		}
-		count := p.batch
-		if p.rate > 0 {
-			// No more than have been due by now; min before the conversion, which huge numbers do not survive.
-			count = int64(min(float64(p.batch), math.Floor(passed.Seconds()*p.rate)+1-float64(p.next)))
+		if p.rate > 0 && p.due(p.next) > passed {
+			if retry.Sleep(ctx, p.due(p.next)-passed) != nil {
+				break
+			}
+			continue
 		}
-		if p.limit > 0 {
-			count = min(count, p.limit-p.next)
-		}
-		if count > 0 {
-			s = slice{p.next, count}
-			p.next += count
-			return s, true
-		}
-		if retry.Sleep(ctx, p.due(p.next)-passed) != nil {
-			break
-		}
+		s = slice{p.next, p.count(passed)}
+		p.next += s.count
+		return s, true
 	}
 	return slice{}, false
 }
 
-// over reports whether the last message has been handed out, when so much time has passed.
-func (p *pacer) over(passed time.Duration) bool {
-	if p.limit > 0 && p.next >= p.limit {
-		return true
+// count is how many messages to hand out at once, when so much time has passed and the next one is due.
+func (p *pacer) count(passed time.Duration) int64 {
+	n := p.batch
+	if p.rate > 0 {
+		if p.until > 0 {
+			passed = min(passed, p.until-1)
+		}
+		// No more than are due; as numbers with a point, because a rate can be too large for others.
+		due := math.Floor(passed.Seconds()*p.rate) + 1 - float64(p.next)
+		n = int64(max(1, min(due, float64(n))))
 	}
-	return p.until > 0 && (passed >= p.until || p.rate > 0 && p.due(p.next) >= p.until)
+	if p.limit > 0 {
+		n = min(n, p.limit-p.next)
+	}
+	return n
+}
+
+// over reports whether the last message has been handed out, when so much time has passed. With a rate, what
+// is due within the time is still sent when it is over, if it is one batch at most; a publisher that is
+// further behind than that would never end.
+func (p *pacer) over(passed time.Duration) bool {
+	switch {
+	case p.limit > 0 && p.next >= p.limit:
+		return true
+	case p.until == 0:
+		return false
+	case p.rate == 0:
+		return passed >= p.until
+	}
+	return p.due(p.next) >= p.until || passed >= p.until && p.due(p.next+p.batch) < p.until
 }
 
 // due is when message i is due, from the start.
 func (p *pacer) due(i int64) time.Duration {
-	return time.Duration(min(float64(i)/p.rate*float64(time.Second), math.MaxInt64/2))
+	return time.Duration(min(math.Round(float64(i)/p.rate*float64(time.Second)), math.MaxInt64/2))
 }
 
 // intended is the send time of message i on the clock: its due time, or now when there is no rate.

@@ -79,6 +79,16 @@ func TestPaceForADuration(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
+		p := &pacer{clock: newClock(), batch: 256, until: time.Second, rate: 100}
+		if _, ok := p.take(t.Context()); !ok {
+			t.Fatal("no first message")
+		}
+		time.Sleep(5 * time.Second) // the bubble's clock: held up beyond the end
+		if all := takeAll(t.Context(), p); len(all) != 1 || all[0].slice != (slice{1, 99}) {
+			t.Errorf("%+v; want the 99 that were due in time", all)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
 		// A rate nobody can reach: it ends all the same.
 		p := &pacer{clock: newClock(), batch: 256, until: time.Second, rate: 1e300}
 		n := 0

@@ -19,7 +19,7 @@ const (
 	rateWindow = 3 * time.Second
 	barSteps   = 1000
 	echoRoom   = "   \b\b\b" // leaves room for the ^C that a terminal echoes, which else breaks the line
-	leastBar   = 26 // columns; the text beside it gives way
+	leastBar   = 26          // columns; the text beside it gives way
 )
 
 // progress shows how far a run is: a bar on a terminal, a line now and then elsewhere. Everything else that
@@ -34,7 +34,7 @@ type progress struct {
 
 func newProgress(w io.Writer) *progress {
 	p := &progress{w: w}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor is a small number
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.terminal = f
 	}
 	return p
@@ -75,6 +75,7 @@ func (p *progress) follow(ctx context.Context, look func() view) {
 	defer ticker.Stop()
 	begin := time.Now()
 	var speed speedometer
+	speed.add(begin, look().done)
 	for {
 		select {
 		case <-ctx.Done():
@@ -116,7 +117,7 @@ func (p *progress) endBar() {
 
 // draw shows the bar with as much of the text beside it as the terminal has room for.
 func (p *progress) draw(v view, parts []string) {
-	width, _, err := term.GetSize(int(p.terminal.Fd())) //nolint:gosec // a descriptor is a small number
+	width, _, err := term.GetSize(int(p.terminal.Fd()))
 	if err != nil {
 		width = 80
 	}
@@ -157,7 +158,7 @@ func (v view) parts(rate float64) []string {
 	case v.least > 0:
 		parts = append(parts, clockTime(v.least)+" left")
 	case v.done < v.total:
-		parts = append(parts, fmt.Sprintf("waiting for %s to come back", count(v.total-v.done)))
+		parts = append(parts, fmt.Sprintf("waiting for %s more", count(v.total-v.done)))
 	}
 	return parts
 }

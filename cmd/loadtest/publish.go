@@ -83,47 +83,48 @@ func (t *trial) awaitConsumers(ctx context.Context) bool {
 	return true
 }
 
-// send publishes a slice and enters what became of each message. What was surely not stored is sent again;
-// what may have been stored is not, the final read tells.
+// send publishes a slice. What was surely not stored is sent again, until ctx ends; what may have been stored
+// is not, the final read tells.
 func (t *trial) send(ctx context.Context, p *pacer, s slice) error {
 	seqs, messages := make([]int64, s.count), make([]publisher.Message, s.count)
 	for i := range seqs {
 		seqs[i] = s.first + int64(i)
 		messages[i] = t.mint.message(seqs[i], t.clock.stamp(p.intended(seqs[i])))
 	}
-	var again *retry.Loop
-	for {
-		// Not given up at an interrupt: a command that is on its way could arrive after the final read.
-		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
-		results, err := t.sender.PublishBatch(call, messages)
-		cancel()
-		var refused error
-		unsent := 0
-		for i, r := range results {
-			switch {
-			case r.Err == nil:
-				t.books.published(seqs[i], stored)
-			case errors.Is(r.Err, publisher.ErrMayBeStored):
-				t.books.published(seqs[i], doubtful)
-			case errors.Is(r.Err, publisher.ErrUnavailable), errors.Is(r.Err, publisher.ErrNotSent):
-				seqs[unsent], messages[unsent] = seqs[i], messages[i]
-				unsent++
-			default:
-				refused = fmt.Errorf("publishing: %w", r.Err)
-			}
-		}
-		t.noteHealth(err)
-		if refused != nil || unsent == 0 {
-			return refused
+	again := retry.New()
+	for ctx.Err() == nil {
+		unsent, err := t.sendOnce(ctx, seqs, messages)
+		if err != nil || unsent == 0 {
+			return err
 		}
 		seqs, messages = seqs[:unsent], messages[:unsent]
-		if again == nil {
-			again = retry.New()
-		}
-		if again.Wait(ctx) != nil {
-			return nil
+		_ = again.Wait(ctx) // the loop looks at ctx
+	}
+	return nil
+}
+
+// sendOnce makes one call and enters what became of each message. What was surely not stored it moves to the
+// front, and returns how many those are.
+func (t *trial) sendOnce(ctx context.Context, seqs []int64, messages []publisher.Message) (unsent int, refused error) {
+	// Not given up at an interrupt: a command that is on its way could arrive after the final read.
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
+	defer cancel()
+	results, err := t.sender.PublishBatch(call, messages)
+	t.noteHealth(err)
+	for i, r := range results {
+		switch {
+		case r.Err == nil:
+			t.books.published(seqs[i], stored)
+		case errors.Is(r.Err, publisher.ErrMayBeStored):
+			t.books.published(seqs[i], doubtful)
+		case errors.Is(r.Err, publisher.ErrUnavailable), errors.Is(r.Err, publisher.ErrNotSent):
+			seqs[unsent], messages[unsent] = seqs[i], messages[i]
+			unsent++
+		default:
+			refused = fmt.Errorf("publishing: %w", r.Err)
 		}
 	}
+	return unsent, refused
 }
 
 // noteHealth tells of changes, once each.

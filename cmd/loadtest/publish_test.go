@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,12 +17,15 @@ import (
 // scriptedSender answers each call with the error of each message, from the front of its script; nil beyond
 // its end.
 type scriptedSender struct {
+	mu     sync.Mutex
 	script [][]error
 	calls  [][]publisher.Message
 }
 
 // PublishBatch answers and takes note.
 func (s *scriptedSender) PublishBatch(_ context.Context, messages []publisher.Message) ([]publisher.Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.calls = append(s.calls, append([]publisher.Message(nil), messages...))
 	results := make([]publisher.Result, len(messages))
 	var first error
