@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // Lang is the language tag this package puts into meta.lang and into
@@ -65,36 +64,54 @@ func New(urn, queue string, data any, opts ...Option) (Envelope, error) {
 		opt(&e)
 	}
 	if e.TraceID == "" {
-		e.TraceID = uuid.NewString()
+		e.TraceID = newID()
 	}
 	if e.Meta.ID == "" {
-		e.Meta.ID = uuid.NewString()
+		e.Meta.ID = newID()
 	}
 	return e, nil
 }
 
+// encodeBuffer is a buffer that JSON is encoded into, with its encoder.
+type encodeBuffer struct {
+	bytes.Buffer
+	enc *json.Encoder
+}
+
+// keptBuffer is the largest buffer kept for the next message; one huge message must not occupy memory for
+// ever.
+const keptBuffer = 64 << 10
+
+var encodeBuffers = sync.Pool{New: func() any {
+	b := new(encodeBuffer)
+	b.enc = json.NewEncoder(&b.Buffer)
+	b.enc.SetEscapeHTML(false)
+	return b
+}}
+
 // encodeData returns the compact JSON object of data.
 func encodeData(data any) (string, error) {
-	var buf bytes.Buffer
 	raw, isRaw := data.(json.RawMessage)
-	switch {
-	case data == nil, isRaw && len(raw) == 0:
+	if data == nil || isRaw && len(raw) == 0 {
 		return "{}", nil
-	case isRaw:
-		if err := json.Compact(&buf, raw); err != nil {
+	}
+	buf := encodeBuffers.Get().(*encodeBuffer)
+	buf.Reset()
+	if isRaw {
+		if err := json.Compact(&buf.Buffer, raw); err != nil {
 			return "", fmt.Errorf("%w: %w", ErrDataNotObject, err)
 		}
-	default:
-		enc := json.NewEncoder(&buf)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(data); err != nil {
-			return "", fmt.Errorf("envelope: encode data: %w", err)
-		}
-		if buf.String() == "null\n" {
-			return "{}", nil
-		}
+	} else if err := buf.enc.Encode(data); err != nil {
+		// An encoder does not go on after an error, so this one is not kept.
+		return "", fmt.Errorf("envelope: encode data: %w", err)
 	}
-	text := strings.TrimSuffix(buf.String(), "\n")
+	text := string(bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}))
+	if buf.Cap() <= keptBuffer {
+		encodeBuffers.Put(buf)
+	}
+	if text == "null" && !isRaw {
+		return "{}", nil
+	}
 	// Raw parts may hold what encoding/json lets pass: invalid UTF-8, and one
 	// level of nesting more than the envelope around them leaves.
 	if c := (cursor{text: text, depth: 1}); !c.object() {
