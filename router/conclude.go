@@ -130,7 +130,7 @@ func (w *worker) poison(q *Queue, j *job, err error) {
 		strategy = rt.cfg.Policy.ForeignJobs
 		err = fmt.Errorf("router: a job of another system (Z8): %w", err)
 	case envelope.IsObject(body):
-		s.Text = record(q, body, 0, reasonPoison, err)
+		s.Text = record(q, body, attemptsOf(body), reasonPoison, err)
 	}
 	if strategy == BadLeave {
 		s.Op, s.Text = flow.Leave, ""
@@ -138,6 +138,16 @@ func (w *worker) poison(q *Queue, j *job, err error) {
 	rt.notices.poison(q.Name, err)
 	w.settle(q, j, s)
 	rt.report(w.ctx, err, envelope.Envelope{}, raw)
+}
+
+// attemptsOf is the attempts of a text that no handler sees, so that both counters of its record agree (D2); 0
+// where it has none that can be read.
+func attemptsOf(text string) int64 {
+	_, next, err := envelope.RaiseAttempts(text)
+	if err != nil {
+		return 0
+	}
+	return next - 1
 }
 
 // deadLetter is the settlement that puts a message in the dead letters; err may be nil.

@@ -57,7 +57,7 @@ func (b Backoff) Validate() error {
 // wraps around (B35).
 func (b Backoff) seconds(k int64, random func() float64) float64 {
 	d := b.Base.Seconds()
-	if b.Multiplier > 1 {
+	if d > 0 && b.Multiplier > 1 { // 0 times an infinite power would be NaN
 		d *= math.Pow(b.Multiplier, float64(max(k, 1)-1))
 	}
 	limit := maxDelaySeconds

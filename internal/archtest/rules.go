@@ -36,6 +36,7 @@ var layers = []row{
 	{"redrive", "publisher lua delivery internal/flow internal/retry envelope"},
 
 	{"publisher", "lua internal/flow envelope"},
+	{"internal/yardstick", "lua internal/flow"},
 
 	{"reserver", "delivery internal/flow internal/retry internal/slots envelope"},
 	{"router", "delivery internal/flow internal/retry internal/slots envelope"},
@@ -53,7 +54,6 @@ var layers = []row{
 	{"internal/testredis", "internal/redisproc"},
 	{"internal/faultproxy", ""},
 	{"internal/redisproc", ""},
-	{"internal/yardstick", "lua internal/flow"},
 }
 
 // helpers are what any test file may import besides.

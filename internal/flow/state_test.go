@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -162,4 +163,66 @@ func TestLeaseClockInTheFakePast(t *testing.T) {
 			t.Error("a handler beyond its limit is renewed")
 		}
 	})
+}
+
+// meet runs two functions on many reservations so that both meet on each at the same moment, and check on each
+// afterwards. A busy machine gets through fewer of them.
+func meet(t *testing.T, from State, left, right, check func(r *Reservation)) {
+	t.Helper()
+	for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); {
+		all := make([]*Reservation, 1000)
+		for i := range all {
+			all[i] = in(t, from)
+		}
+		var arrived [2]atomic.Int64
+		var done sync.WaitGroup
+		for side, f := range []func(*Reservation){left, right} {
+			done.Go(func() {
+				for i, r := range all {
+					arrived[side].Store(int64(i))
+					for n := 0; arrived[1-side].Load() < int64(i); n++ {
+						if n > 1000 {
+							runtime.Gosched() // the other may have no processor
+						}
+					}
+					for n := range i % 64 { // each side comes later by a little, now by more, now by less
+						if (i/64+side)%2 == 0 {
+							r.begun.Store(int64(n))
+						}
+					}
+					f(r)
+				}
+			})
+		}
+		done.Wait()
+		for _, r := range all {
+			check(r)
+		}
+	}
+}
+
+// TestSettleMeetsStart: whichever comes first, the reservation is settled. A hand back that gave up because of
+// a start would free the slot of a running message.
+func TestSettleMeetsStart(t *testing.T) {
+	var refused atomic.Int64
+	meet(t, Buffered, func(r *Reservation) { r.Start(epoch) }, func(r *Reservation) {
+		if !r.Settle() {
+			refused.Add(1)
+		}
+	}, func(r *Reservation) {
+		if r.State() != Settled || refused.Load() != 0 {
+			t.Fatalf("state %d, %d settlements were refused", r.State(), refused.Load())
+		}
+	})
+}
+
+// TestOnLossMeetsLose: the handler is cancelled once, whichever comes first.
+func TestOnLossMeetsLose(t *testing.T) {
+	var calls, want atomic.Int64
+	meet(t, Running, func(r *Reservation) { r.Lose() }, func(r *Reservation) {
+		r.OnLoss(func(error) { calls.Add(1) })
+	}, func(*Reservation) { want.Add(1) })
+	if calls.Load() != want.Load() {
+		t.Fatalf("%d handlers were cancelled %d times", want.Load(), calls.Load())
+	}
 }
