@@ -67,6 +67,10 @@ func code(text string) string {
 		if strings.Contains(text, "max number of clients") {
 			return "BUSY"
 		}
+		// A client that has not authenticated may send only short commands; a script call is none.
+		if strings.HasPrefix(text, "ERR Protocol error: unauthenticated ") {
+			return "NOAUTH"
+		}
 	}
 	word, _, _ := strings.Cut(text, " ")
 	return word

@@ -110,7 +110,8 @@ func CheckApart(all []Keys, overridden []bool) error {
 			if i == j {
 				continue
 			}
-			for _, own := range other.own() {
+			// The tokens of its dead letters are its own as well; for a queue without any that is "".
+			for _, own := range append(other.own(), other.DeadLetterNotify) {
 				if k.DeadLetters == own {
 					return fmt.Errorf("%w: %q is a key of another queue of the pool (D1)", ErrDeadLetterKey, own)
 				}

@@ -293,7 +293,7 @@ func (p *plan) warn() {
 		if !o.ContextTimeoutEnabled {
 			p.Logger.Warn("the client ignores context deadlines (ContextTimeoutEnabled is off): a dead connection is noticed later")
 		}
-		if o.ReadTimeout < 0 {
+		if o.ReadTimeout <= 0 { // the client's options hold 0 for "none", set as -1
 			p.Logger.Warn("the client has no ReadTimeout: a dead connection may never be noticed")
 		}
 	}

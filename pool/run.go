@@ -39,16 +39,18 @@ type machine struct {
 func (p *Pool) run(ctx context.Context, pl *plan) error {
 	m := p.build(pl)
 	detached := context.WithoutCancel(ctx)
+	calls := &limited{Context: detached}
 	handlers, hardStop := context.WithCancelCause(detached) // ended by the hard stop
-	flush, giveUp := context.WithCancelCause(detached)      // ended when the last settlements take too long
-	aside, endAside := context.WithCancel(detached)         // ended after the last settlement
+	flush, giveUp := context.WithCancelCause(calls)         // ended when the last settlements take too long
+	aside, endAside := context.WithCancel(calls)            // ended after the last settlement
 	defer hardStop(nil)
 	defer giveUp(nil)
 	defer endAside()
 
 	var intake, work, settle, beside errgroup.Group
-	for _, a := range m.ackers {
-		settle.Go(func() error { return a.Run(flush) })
+	unsettled := make([]error, len(m.ackers)) // by queue: a group would keep the first one's alone
+	for i, a := range m.ackers {
+		settle.Go(func() error { unsettled[i] = a.Run(flush); return nil })
 	}
 	work.Go(func() error { return m.router.Run(handlers) })
 	beside.Go(func() error { return m.scheduler.Run(aside) })
@@ -58,7 +60,7 @@ func (p *Pool) run(ctx context.Context, pl *plan) error {
 	m.Logger.Info("consuming", "queues", len(m.Queues), "concurrency", m.Concurrency, "prefetch", m.Prefetch)
 
 	<-ctx.Done()
-	err := m.stop(stopping{&intake, &work, &settle, hardStop, giveUp})
+	err := m.stop(stopping{&intake, &work, &settle, hardStop, giveUp, calls, unsettled})
 	endAside()
 	_ = beside.Wait() // never fails
 	return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,28 @@ var errFlushTimeout = errors.New("pool: the last settlements took longer than Ha
 type stopping struct {
 	intake, work, settle *errgroup.Group
 	hardStop, giveUp     context.CancelCauseFunc
+	calls                *limited // the parent of what ackers and scheduler send to Redis
+	unsettled            []error  // of the ackers; valid after settle
 }
+
+// limited is a context whose deadline becomes known at stop. The client library does not interrupt a call when
+// a context is cancelled, but it heeds a deadline: without one, the last calls to a frozen server would last
+// until the client's own timeouts, and the stop beyond its budget (B24).
+type limited struct {
+	context.Context //nolint:containedctx // it is a context itself
+	until           atomic.Pointer[time.Time]
+}
+
+// Deadline is none until limit was called.
+func (l *limited) Deadline() (time.Time, bool) {
+	if at := l.until.Load(); at != nil {
+		return *at, true
+	}
+	return l.Context.Deadline()
+}
+
+// limit sets the deadline of the calls made from now on.
+func (l *limited) limit(at time.Time) { l.until.Store(&at) }
 
 // stop goes through the phases. Each ends before the next begins, and each is logged once:
 //
@@ -27,7 +49,11 @@ type stopping struct {
 //  2. what nobody started is handed back
 //  3. running handlers get DrainTimeout, then a cancelled context, then HardStopTimeout
 //  4. the last settlements are carried out
+//
+// The drain time runs from the beginning, so that a Redis that does not answer to 1 and 2 takes nothing extra.
 func (m *machine) stop(s stopping) error {
+	drainUntil := time.Now().Add(m.DrainTimeout)
+	s.calls.limit(drainUntil.Add(m.HardStopTimeout)) // a call made for the first cancelled handler counts already
 	m.Logger.Info("stopping: intake ends")
 	m.router.Drain()
 	_ = s.intake.Wait() // never fails
@@ -36,14 +62,15 @@ func (m *machine) stop(s stopping) error {
 	}
 	problems := m.handBack()
 
-	problems = append(problems, m.drain(s))
+	problems = append(problems, m.drain(s, drainUntil))
 	for _, ch := range m.settlements {
 		close(ch) // its last senders, the workers, have returned or been abandoned
 	}
+	s.calls.limit(time.Now().Add(m.HardStopTimeout))
 	stopTimer := within(m.HardStopTimeout, s.giveUp, errFlushTimeout)
 	defer stopTimer()
-	problems = append(problems, s.settle.Wait())
-	err := errors.Join(problems...)
+	_ = s.settle.Wait() // the errors are in unsettled
+	err := errors.Join(append(problems, s.unsettled...)...)
 	m.Logger.Info("stopped", "clean", err == nil)
 	return err
 }
@@ -74,14 +101,14 @@ func (m *machine) handBack() []error {
 }
 
 // drain waits for the running handlers.
-func (m *machine) drain(s stopping) error {
+func (m *machine) drain(s stopping, until time.Time) error {
 	running := m.router.Running()
 	m.Logger.Info("stopping: running handlers finish", "handlers", len(running), "timeout", m.DrainTimeout)
 	ended := make(chan struct{})
 	var wait errgroup.Group
 	wait.Go(func() error { defer close(ended); return s.work.Wait() })
 
-	if passed(ended, m.DrainTimeout) {
+	if passed(ended, time.Until(until)) {
 		return wait.Wait()
 	}
 	m.Logger.Warn("stopping: drain time is over, handlers are cancelled", "handlers", len(m.router.Running()))
@@ -105,6 +132,11 @@ func passed(ended <-chan struct{}, d time.Duration) bool {
 	case <-ended:
 		return true
 	case <-timer.C:
+	}
+	select { // both may be ready
+	case <-ended:
+		return true
+	default:
 		return false
 	}
 }

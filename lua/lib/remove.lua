@@ -1,17 +1,14 @@
--- remove(key, want, total): removes want[value] copies of each value from a list, total in all, and leaves
--- in want what was not found.
---
--- LREM scans from the head: cheap near it, ruinous in a long list (B38). So the head is looked at first, in
--- windows as large as what is still wanted. A window that is at least half wanted is cut off in one LTRIM
--- and the rest put back; one that is not is left alone and its values are removed one by one. Looking
--- writes nothing, so a wrong guess costs no AOF bytes. In reservation order every window matches whole:
--- O(total). At worst O(total * length).
-local function remove(key, want, total)
+-- cut(key, want, total, newest): takes what is wanted off one end of a list, in windows as large as what is
+-- still wanted. A window that is at least half wanted is cut off in one LTRIM and the rest put back; the first
+-- one that is not is left alone and ends it. Looking writes nothing, so a wrong guess costs no AOF bytes.
+-- Returns how many are still to be found.
+local function cut(key, want, total, newest)
   while total > 0 do
-    local window = redis.call('LRANGE', key, 0, math.min(total, 1000) - 1)
+    local reach = math.min(total, 1000)
+    local window = redis.call('LRANGE', key, newest and -reach or 0, newest and -1 or reach - 1)
     local size = #window
     if size == 0 then
-      return
+      return 0
     end
     local hits, rest = {}, {}
     for i = 1, size do
@@ -30,10 +27,28 @@ local function remove(key, want, total)
       end
       break
     end
-    redis.call('LTRIM', key, size, -1)
-    prepend(key, rest)
+    if newest then
+      redis.call('LTRIM', key, 0, -size - 1)
+      variadic('RPUSH', key, rest)
+    else
+      redis.call('LTRIM', key, size, -1)
+      prepend(key, rest)
+    end
     total = total - #hits
   end
+  return total
+end
+
+-- remove(key, want, total): removes want[value] copies of each value from a list, total in all, and leaves
+-- in want what was not found.
+--
+-- LREM scans from the head: cheap near it, ruinous in a long list (B38). So both ends are looked at first: what
+-- is settled in reservation order stands at the head, or at the tail when another consumer's slow messages
+-- stand before it, or when a long hand back sends its last chunk first. Only the others are removed one by one.
+-- In reservation order every window matches whole: O(total). At worst O(total * length).
+local function remove(key, want, total)
+  total = cut(key, want, total, false)
+  total = cut(key, want, total, true)
   if total > 0 then
     for value, count in pairs(want) do
       if count > 0 then
