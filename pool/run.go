@@ -21,7 +21,7 @@ const (
 	settleBatch  = 512
 )
 
-// machine is a running pool: every channel, every actor.
+// machine is a running pool: the buffer, every channel, every actor.
 type machine struct {
 	*plan
 	reservers []*reserver.Reserver
@@ -29,8 +29,8 @@ type machine struct {
 	ackers    []*acker.Acker
 	scheduler *scheduler.Scheduler
 
-	deliveries  []chan *flow.Reservation // by queue: reserver → workers
-	settlements []chan flow.Settlement   // by queue: workers → acker
+	buffer      *flow.Buffer           // reservers → workers
+	settlements []chan flow.Settlement // by queue: workers → acker
 }
 
 // run starts the actors and waits for the stop. Channels are closed in stop.go, each right after its last
@@ -66,18 +66,19 @@ func (p *Pool) run(ctx context.Context, pl *plan) error {
 	return err
 }
 
-// build makes the channels and the actors. A channel has room for everything that can be in flight, so no
+// build makes the buffer, the channels and the actors. Each has room for everything that can be in flight, so no
 // actor ever waits to send.
 func (p *Pool) build(pl *plan) *machine {
 	n := len(pl.Queues)
 	m := &machine{
 		plan: pl, reservers: make([]*reserver.Reserver, n), ackers: make([]*acker.Acker, n),
-		deliveries: make([]chan *flow.Reservation, n), settlements: make([]chan flow.Settlement, n),
+		settlements: make([]chan flow.Settlement, n),
 	}
 	weights, counters := make([]int, n), make([]*flow.Counters, n)
 	for i, q := range pl.Queues {
 		weights[i], counters[i] = q.Weight, &flow.Counters{}
 	}
+	m.buffer = flow.NewBuffer(weights)
 	capacity := slots.New(pl.Prefetch, pl.MaxInFlightBytes, weights)
 	p.topology.Store(&topology{queues: pl.Queues, counters: counters, slots: capacity, prefetch: pl.Prefetch})
 
@@ -87,11 +88,10 @@ func (p *Pool) build(pl *plan) *machine {
 		store := lua.New(q.Layout, lua.Options{Client: pl.Client, Keys: pl.keys[i], Queue: i, RetryAfter: q.RetryAfter})
 		book := flow.NewBook(q.RetryAfter, !pl.DisableLeaseRenewal, handlerLimit)
 		log := pl.Logger.With("layout", q.Layout.String())
-		m.deliveries[i] = make(chan *flow.Reservation, pl.Prefetch)
 		m.settlements[i] = make(chan flow.Settlement, pl.Prefetch)
 		m.reservers[i] = reserver.New(reserver.Config{
 			Queue: i, Name: q.Name, Store: store, Slots: capacity, Book: book, Counters: counters[i],
-			Out: m.deliveries[i], Batch: min(reserveBatch, pl.Prefetch), Bytes: max(1, pl.MaxInFlightBytes/int64(n)),
+			Out: m.buffer, Batch: min(reserveBatch, pl.Prefetch), Bytes: max(1, pl.MaxInFlightBytes/int64(n)),
 			MigrationBatch: pl.MigrationBatch, PollInterval: pl.PollInterval, Logger: log,
 			OnPoison: func(ctx context.Context, raw string) { m.router.Refused(ctx, i, raw) },
 		})
@@ -100,15 +100,15 @@ func (p *Pool) build(pl *plan) *machine {
 			In: m.settlements[i], Batch: settleBatch, Logger: log,
 		})
 		workQueues[i] = router.Queue{
-			Name: q.Name, Layout: q.Layout, Weight: q.Weight, Handler: q.Handler, Book: book, Counters: counters[i],
-			In: m.deliveries[i], Out: m.settlements[i],
+			Name: q.Name, Layout: q.Layout, Handler: q.Handler, Book: book, Counters: counters[i],
+			Out: m.settlements[i],
 		}
 		schedules[i] = scheduler.Queue{
 			Name: q.Name, Store: store, Book: book, Counters: counters[i], LastCall: m.reservers[i].LastCall,
 			Chunk: sweepChunk(pl.MigrationBatch), Lease: q.RetryAfter, Adopt: pl.AdoptOrphans && q.Layout == Legacy,
 		}
 	}
-	m.router = router.New(router.Config{Workers: pl.Concurrency, Queues: workQueues, Policy: pl.policy(), Logger: pl.Logger})
+	m.router = router.New(router.Config{Workers: pl.Concurrency, Source: m.buffer, Queues: workQueues, Policy: pl.policy(), Logger: pl.Logger})
 	m.scheduler = scheduler.New(scheduler.Config{Queues: schedules, Tick: pl.PollInterval, Logger: pl.Logger})
 	return m
 }

@@ -56,11 +56,10 @@ func (m *machine) stop(s stopping) error {
 	s.calls.limit(drainUntil.Add(m.HardStopTimeout)) // a call made for the first cancelled handler counts already
 	m.Logger.Info("stopping: intake ends")
 	m.router.Drain()
-	_ = s.intake.Wait() // never fails
-	for _, ch := range m.deliveries {
-		close(ch) // its only sender, the reserver, has returned
-	}
-	problems := m.handBack()
+	_ = s.intake.Wait()     // never fails
+	rest := m.buffer.Rest() // the reservers have returned: nothing more comes
+	m.buffer.Close()
+	problems := m.handBack(rest)
 
 	problems = append(problems, m.drain(s, drainUntil))
 	for _, ch := range m.settlements {
@@ -77,14 +76,9 @@ func (m *machine) stop(s stopping) error {
 
 // handBack returns what nobody started to the head of its queue. Failing is no error of the run: the leases
 // bring the messages back.
-func (m *machine) handBack() []error {
+func (m *machine) handBack(rest []*flow.Reservation) []error {
 	byQueue := make([][]*flow.Reservation, len(m.Queues))
-	for i, ch := range m.deliveries {
-		for r := range ch {
-			byQueue[i] = append(byQueue[i], r)
-		}
-	}
-	for _, r := range m.router.Leftovers() {
+	for _, r := range append(rest, m.router.Leftovers()...) {
 		byQueue[r.Queue] = append(byQueue[r.Queue], r)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), m.HardStopTimeout)

@@ -63,7 +63,7 @@ func newRig(change func(*Config)) *rig {
 		seen: map[string]int{},
 	}
 	cfg := Config{
-		Name: "orders", Store: g, Slots: g.slots, Book: flow.NewBook(90*time.Second, true, 0), Counters: &g.counters, Out: g.out,
+		Name: "orders", Store: g, Slots: g.slots, Book: flow.NewBook(90*time.Second, true, 0), Counters: &g.counters, Out: g,
 		Batch: 4, Bytes: 1 << 20, PollInterval: time.Second, Logger: slog.New(g.logs),
 		OnPoison: func(_ context.Context, raw string) { g.poison = append(g.poison, raw) },
 	}
@@ -72,6 +72,13 @@ func newRig(change func(*Config)) *rig {
 	}
 	g.Reserver = New(cfg)
 	return g
+}
+
+// Put is the Buffer's.
+func (g *rig) Put(_ int, items []flow.Reservation) {
+	for i := range items {
+		g.out <- &items[i]
+	}
 }
 
 // note keeps an event and returns how many of its kind came before.

@@ -94,7 +94,8 @@ func TestMessagesAreLeasedBeforeTheyAreGiven(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		out := make(chan *flow.Reservation) // unbuffered, to look between two messages
-		g := newRig(func(cfg *Config) { cfg.Out = out })
+		g := newRig(nil)
+		g.out = out
 		g.answer = func(call int, _ flow.ReserveRequest) (flow.Reserved, error) {
 			if call > 0 {
 				return flow.Reserved{}, nil

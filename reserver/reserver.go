@@ -40,6 +40,11 @@ type Slots interface {
 	Release(queue, n int, bytes int64)
 }
 
+// Buffer is where messages go. It has room for all that the slots allow, so Put does not block.
+type Buffer interface {
+	Put(queue int, items []flow.Reservation)
+}
+
 // Config is what a Reserver is made of.
 type Config struct {
 	Queue          int    // position in the pool
@@ -48,7 +53,7 @@ type Config struct {
 	Slots          Slots
 	Book           *flow.Book
 	Counters       *flow.Counters
-	Out            chan<- *flow.Reservation
+	Out            Buffer
 	Batch          int           // most messages per call
 	Bytes          int64         // most body bytes per call
 	MigrationBatch int           // most messages moved to ready per call; 0 = no cap but the script's
@@ -75,8 +80,8 @@ func New(cfg Config) *Reserver {
 // LastCall is when the last reserve, with its sweep, succeeded. Safe for concurrent use.
 func (a *Reserver) LastCall() time.Time { return time.Unix(0, a.called.Load()) }
 
-// Run reserves until ctx ends. When it has returned, nothing is reserved any more and nothing is sent to the
-// channel.
+// Run reserves until ctx ends. When it has returned, nothing is reserved any more and nothing is put in
+// the buffer.
 func (a *Reserver) Run(ctx context.Context) error {
 	defer a.cfg.Store.Close()
 	defer a.returnToken(ctx)
@@ -141,9 +146,7 @@ func (a *Reserver) accept(got flow.Reserved, n int, bytes int64) {
 	// Before the messages go out: their slots may be released by the acker from then on.
 	a.cfg.Slots.Release(a.cfg.Queue, n-taken, bytes-size)
 	if got.Lease != nil {
-		for i := range got.Lease.Items {
-			a.cfg.Out <- &got.Lease.Items[i]
-		}
+		a.cfg.Out.Put(a.cfg.Queue, got.Lease.Items)
 	}
 }
 

@@ -59,21 +59,25 @@ type Policy struct {
 	OnUnknownURN func(ctx context.Context, err error, env envelope.Envelope, raw string) error
 }
 
+// Source is where workers take messages from. Take blocks; it is false at the end. It is called from all workers.
+type Source interface {
+	Take() (*flow.Reservation, bool)
+}
+
 // Queue is one queue as the workers see it.
 type Queue struct {
 	Name     string
 	Layout   flow.Layout
-	Weight   int
 	Handler  delivery.Handler
 	Book     *flow.Book
 	Counters *flow.Counters
-	In       <-chan *flow.Reservation
 	Out      chan<- flow.Settlement
 }
 
 // Config is what a Router is made of.
 type Config struct {
 	Workers int
+	Source  Source
 	Queues  []Queue
 	Policy  Policy
 	Logger  *slog.Logger

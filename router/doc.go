@@ -1,7 +1,7 @@
 // Package router runs handlers: N workers take reservations from the queues' buffers by weight, decode them,
 // dispatch them by URN, and send the acker one settlement each.
 //
-// In: one channel of reservations per queue, closed by the pool. Out: one channel of settlements per queue,
+// In: a Source of reservations, ended by the pool. Out: one channel of settlements per queue,
 // with room for all that can be in flight, so a worker never waits for Redis. The package decides what becomes
 // of a message (rules A, D, L6, Z5 to Z8) and survives whatever a handler does; it never talks to Redis.
 //

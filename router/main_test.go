@@ -78,7 +78,7 @@ func editOf(ready, edited string) flow.Edit {
 // rig is a router with everything around it as the pool would make it.
 type rig struct {
 	*Router
-	in   []chan *flow.Reservation
+	in   *flow.Buffer
 	out  []chan flow.Settlement
 	logs *logs
 
@@ -105,15 +105,18 @@ func newRig(workers int, policy Policy, handler delivery.Handler, layouts ...flo
 	}
 	const room = 1000
 	var queues []Queue
+	var weights []int
 	for _, layout := range layouts {
-		in, out := make(chan *flow.Reservation, room), make(chan flow.Settlement, room)
-		g.in, g.out = append(g.in, in), append(g.out, out)
+		out := make(chan flow.Settlement, room)
+		g.out = append(g.out, out)
+		weights = append(weights, 1)
 		queues = append(queues, Queue{
-			Name: "orders", Layout: layout, Weight: 1, Handler: handler, Counters: &flow.Counters{}, In: in, Out: out,
+			Name: "orders", Layout: layout, Handler: handler, Counters: &flow.Counters{}, Out: out,
 			Book: flow.NewBook(lease, true, 0),
 		})
 	}
-	g.Router = New(Config{Workers: workers, Queues: queues, Policy: policy, Logger: slog.New(g.logs)})
+	g.in = flow.NewBuffer(weights)
+	g.Router = New(Config{Workers: workers, Source: g.in, Queues: queues, Policy: policy, Logger: slog.New(g.logs)})
 	return g
 }
 
@@ -123,7 +126,7 @@ func (g *rig) put(queue int, ready ...string) []*flow.Reservation {
 	for _, text := range ready {
 		r := reserved(queue, g.cfg.Queues[queue].Layout, text)
 		g.cfg.Queues[queue].Book.Add(r.Lease(), time.Now())
-		g.in[queue] <- r
+		g.in.Put(queue, r.Lease().Items)
 		all = append(all, r)
 	}
 	return all
@@ -131,9 +134,7 @@ func (g *rig) put(queue int, ready ...string) []*flow.Reservation {
 
 // end closes what the workers receive from.
 func (g *rig) end() {
-	for _, ch := range g.in {
-		close(ch)
-	}
+	g.in.Close()
 }
 
 // settlements takes what the acker of a queue would have received by now.

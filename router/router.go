@@ -28,18 +28,18 @@ type Router struct {
 	ended     chan struct{} // closed when alive reaches 0
 }
 
-// New makes a Router. The queues' channels are the pool's.
+// New makes a Router. The source and the queues' channels are the pool's.
 func New(cfg Config) *Router {
 	return &Router{cfg: cfg, notices: newNotices(cfg.Logger), ended: make(chan struct{})}
 }
 
-// Run starts the workers and returns when each has ended, because the channels were closed and drained, or
-// has been abandoned. Handlers run under ctx: ending it cancels them (ErrHardStop), it does not stop intake.
+// Run starts the workers and returns when each has ended, because the source has ended, or has been
+// abandoned. Handlers run under ctx: ending it cancels them (ErrHardStop), it does not stop intake.
 func (rt *Router) Run(ctx context.Context) error {
 	rt.mu.Lock()
 	rt.alive = rt.cfg.Workers
-	for i := range rt.cfg.Workers {
-		w := &worker{rt: rt, ctx: ctx, pick: newPicker(rt.cfg.Queues, i)}
+	for range rt.cfg.Workers {
+		w := &worker{rt: rt, ctx: ctx}
 		rt.workers = append(rt.workers, w)
 	}
 	for _, w := range rt.workers {

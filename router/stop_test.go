@@ -41,22 +41,21 @@ func ops(all []flow.Settlement) []string {
 	return names
 }
 
-func TestRunEndsWithItsChannels(t *testing.T) {
+func TestRunEndsWithItsSource(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(4, Policy{}, returns(nil), layouts...)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := g.running(ctx)
-		cancel() // cancels handlers; what is in the channels is still to be settled
+		cancel() // cancels handlers; what is in the buffer is still to be settled
 		g.put(0, body(0), body(0))
-		close(g.in[0])
 		if isClosed(done) {
-			t.Fatal("ended with a channel open")
+			t.Fatal("ended before its source")
 		}
 		g.put(1, body(0))
-		close(g.in[1])
+		g.end()
 		if !isClosed(done) {
-			t.Fatal("does not end with its channels")
+			t.Fatal("does not end with its source")
 		}
 		if n := len(g.settlements(0)) + len(g.settlements(1)); n != 3 {
 			t.Errorf("%d settlements, want 3", n)
@@ -130,7 +129,7 @@ func TestRunningNamesMessagesWithoutBodies(t *testing.T) {
 		q := &g.cfg.Queues[0]
 		r := reserved(0, flow.Legacy, body(0))
 		q.Book.Add(r.Lease(), time.Now().Add(-lease))
-		g.in[0] <- r
+		g.in.Put(0, r.Lease().Items)
 		g.end()
 		synctest.Wait()
 		if diff := cmp.Diff([]string{`an undecoded message of queue "orders"`}, g.Running()); diff != "" {

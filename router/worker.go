@@ -14,19 +14,18 @@ import (
 // worker runs one handler at a time.
 type worker struct {
 	rt   *Router
-	ctx  context.Context //nolint:containedctx // the parent of every handler's context, for the worker's whole life
-	pick *picker
+	ctx  context.Context     //nolint:containedctx // the parent of every handler's context, for the worker's whole life
 	job  atomic.Pointer[job] // written by the worker, read by Running and Abandon
 	gone bool                // abandoned; guarded by the Router's lock
 }
 
-// run is the worker's goroutine. It returns normally when the channels have ended; runtime.Goexit in a
+// run is the worker's goroutine. It returns normally when the source has ended; runtime.Goexit in a
 // handler gets past it, and the deferred call sees that.
 func (w *worker) run() error {
 	byItself := false
 	defer func() { w.rt.exited(w, byItself) }()
 	for {
-		r, ok := w.pick.next()
+		r, ok := w.rt.cfg.Source.Take()
 		if !ok {
 			byItself = true
 			return nil
