@@ -1,0 +1,150 @@
+package lua
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/babelpool/babelpool/internal/flow"
+	"github.com/babelpool/babelpool/internal/testredis"
+)
+
+// mutant is a script with one rule taken out of it. As a hook of a client it takes the place of the original.
+type mutant struct{ hash, text string }
+
+func (m mutant) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (m mutant) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (m mutant) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if words := cmd.Args(); words[0] == "evalsha" && words[1] == m.hash {
+			words[0], words[1] = "eval", m.text
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// mutate replaces a piece of a script that stands in it exactly once.
+func mutate(t testing.TB, s *script, piece, instead string) mutant {
+	t.Helper()
+	if n := strings.Count(s.text, piece); n != 1 {
+		t.Fatalf("%s holds %q %d times, want once: the mutant is out of date", s.name, piece, n)
+	}
+	return mutant{s.hash, strings.Replace(s.text, piece, instead, 1)}
+}
+
+// verdict stands in for the test while an assertion runs that is to fail.
+type verdict struct {
+	testing.TB
+	failures []string
+}
+
+// stopped unwinds an assertion that called Fatalf.
+type stopped struct{}
+
+func (v *verdict) Errorf(format string, args ...any) {
+	v.failures = append(v.failures, fmt.Sprintf(format, args...))
+}
+
+func (v *verdict) Error(args ...any) { v.failures = append(v.failures, fmt.Sprint(args...)) }
+
+func (v *verdict) Fatalf(format string, args ...any) {
+	v.Errorf(format, args...)
+	panic(stopped{})
+}
+
+func (v *verdict) Fatal(args ...any) {
+	v.Error(args...)
+	panic(stopped{})
+}
+
+// of runs an assertion and returns what it found wrong.
+func (v *verdict) of(assert func(t testing.TB, q *queue), q *queue) (failures []string) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(stopped); !ok {
+				panic(r)
+			}
+		}
+		failures = v.failures
+	}()
+	assert(v, q)
+	return v.failures
+}
+
+// late is lateTouchesNothing for one operation.
+func late(op flow.Op) func(t testing.TB, q *queue) {
+	return func(t testing.TB, q *queue) { lateTouchesNothing(t, q, op) }
+}
+
+// Each gate is needed: the assertion that holds for the script fails for the script without it. A mutant that
+// survives means that a test has gone blind.
+func TestMutantsAreCaught(t *testing.T) { // L4, L8, L9, Z4, Z5, Z10, Z11, D3
+	t.Parallel()
+	const (
+		gateAnswer  = "  variadic('ZREM', leases, live)\n  return held\n"
+		alwaysHeld  = "  variadic('ZREM', leases, live)\n  for i = 1, #held do held[i] = held[i] or '0' end\n  return held\n"
+		neverRemove = "  return held\n"
+	)
+	for name, c := range map[string]struct {
+		script         *script
+		piece, instead string
+		assert         func(t testing.TB, q *queue)
+	}{
+		"L4 an ack needs no lease":                        {legacySettle, gateAnswer, alwaysHeld, late(flow.Ack)},
+		"L4 a requeue needs no lease":                     {legacySettle, gateAnswer, alwaysHeld, late(flow.Requeue)},
+		"L4 a late requeue pushes":                        {legacySettle, "if left[tonumber(ARGV[at])] then", "if true then", late(flow.Requeue)},
+		"L4 a missing value is pushed":                    {legacySettle, "    if want[value] > 0 then\n      want[value] = want[value] - 1\n    else\n      left", "    do\n      left", missingPushesNothing},
+		"L4 the value stays in processing":                {legacySettle, "    redis.call('LTRIM', processing, size, -1)\n    prepend(processing, rest)\n", "\n", deadLetterReplacesTheReservation},
+		"L9 a hand back needs no lease":                   {legacyHandBack, gateAnswer, alwaysHeld, lateHandBackTouchesNothing},
+		"L8 renewal creates leases":                       {renewLeases, "  if held[i] then", "  if true then", renewCreatesNothing},
+		"L8 renewal may lower":                            {renewLeases, "'XX', 'GT', ", "'XX', ", renewNeverLowers},
+		"D3 legacy: a dead letter without removal":        {legacySettle, gateAnswer, neverRemove, deadLetterReplacesTheReservation},
+		"D3 legacy: a late dead letter is written":        {legacySettle, gateAnswer, alwaysHeld, late(flow.DeadLetter)},
+		"D3 legacy: removal without the record":           {legacySettle, "variadic('RPUSH', dead, buried)\n", "\n", deadLetterReplacesTheReservation},
+		"Z4 an ack needs no reservation":                  {zsetSettle, gateAnswer, alwaysHeld, late(flow.Ack)},
+		"Z4 a release needs no reservation":               {zsetSettle, gateAnswer, alwaysHeld, late(flow.Release)},
+		"Z4 a return needs no reservation":                {zsetSettle, gateAnswer, alwaysHeld, late(flow.Return)},
+		"Z4 a late release is written":                    {zsetSettle, "if held[i] and not blocked[i] then", "if not blocked[i] then", late(flow.Release)},
+		"Z5 a release replaces what delayed holds":        {zsetSettle, "      blocked[i] = true\n", "\n", stayedLosesNothing},
+		"Z5 a blocked release leaves reserved":            {zsetSettle, "if held[i] and not (skip and skip[i]) then", "if held[i] then", stayedLosesNothing},
+		"Z10 renewal creates members":                     {renewLeases, "  if held[i] then", "  if true then", renewCreatesNothing},
+		"Z10 renewal may lower":                           {renewLeases, "'XX', 'GT', ", "'XX', ", renewNeverLowers},
+		"Z11 a hand back needs no reservation":            {zsetHandBack, gateAnswer, alwaysHeld, lateHandBackTouchesNothing},
+		"D3 zset: a dead letter without removal":          {zsetSettle, gateAnswer, neverRemove, deadLetterReplacesTheReservation},
+		"D3 zset: a late dead letter is written":          {zsetSettle, gateAnswer, alwaysHeld, late(flow.DeadLetter)},
+		"D3 zset: removal without the record":             {zsetSettle, "variadic('RPUSH', dead, buried)\n", "\n", deadLetterReplacesTheReservation},
+		"D1 zset: a dead letter without its notify token": {zsetSettle, "tokens(KEYS[4], #buried)", "tokens(KEYS[4], 0)", deadLetterReplacesTheReservation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testredis.Each(t, func(t *testing.T, b testredis.Backend) {
+				layout := flow.Zset
+				if strings.HasPrefix(c.script.name, "legacy/") || strings.HasPrefix(name, "L8") {
+					layout = flow.Legacy
+				}
+				sound := newQueue(t, b, layout, nil)
+				c.assert(t, sound) // holds for the original
+				sound.clear(t)
+
+				b.Client = testredis.Client(t, b.URL)
+				b.Client.AddHook(mutate(t, c.script, c.piece, c.instead))
+				failures := (&verdict{TB: t}).of(c.assert, newQueue(t, b, layout, nil))
+				if len(failures) == 0 {
+					t.Errorf("the mutant of %s survives", c.script.name)
+				}
+				for _, f := range failures {
+					if strings.Contains(f, "ERR ") { // it must run and do the wrong thing
+						t.Errorf("the mutant does not run: %s", f)
+					}
+				}
+			})
+		})
+	}
+}
