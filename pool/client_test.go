@@ -142,7 +142,9 @@ func refuse(t *testing.T, addr string) {
 		logs := &recorder{}
 		cfg := valid(t)
 		cfg.Client, cfg.Logger = open(t, "redis://"+userinfo+addr), logs.logger()
-		err := pool.New(cfg).Run(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		err := pool.New(cfg).Run(ctx)
+		cancel()
 		if !errors.Is(err, pool.ErrRefused) {
 			t.Errorf("%s password: %v, want ErrRefused", name, err)
 			continue
@@ -171,7 +173,7 @@ func TestOldServer(t *testing.T) {
 			})
 			cfg := valid(t)
 			cfg.Client, cfg.Logger = testredis.Client(t, mini.Addr()), (&recorder{}).logger()
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			if !refused {
 				cfg.Handler = function(ackAll)
 				if _, err := mini.Push(queue, body(1, 0)); err != nil {

@@ -104,3 +104,22 @@ func TestTokensAfterStop(t *testing.T) {
 		}
 	})
 }
+
+// TestSpareTokens covers that a surplus of tokens is cut while messages are left, not only at the end.
+func TestSpareTokens(t *testing.T) {
+	t.Parallel()
+	on(t, pool.Zset, func(t *testing.T, r *rig) {
+		b := r.block()
+		cfg := r.config(b)
+		cfg.Concurrency, cfg.Prefetch = 2, 10
+		r.push(bodies(30)...)
+		r.rpush(r.keys.notify, bodies(100)...) // whatever a token says
+		p := r.start(cfg)
+		s := r.await("ten are reserved", func(s state) bool { return len(s.InFlight) == 10 })
+		wantEqual(t, "tokens for what is left", s.Notify, len(s.Ready))
+		b.letGo()
+		p.settled(30)
+		r.awaitSettled()
+		r.wantKeys()
+	})
+}

@@ -143,7 +143,7 @@ func TestPoison(t *testing.T) {
 		const good = 100
 		spaces := 5 << 20
 		if !r.Real {
-			spaces = 1 << 19 // the imitation's Lua needs seconds for more, and a call has five
+			spaces = 1 << 16 // the imitation's Lua needs seconds for more, with the race detector, and a call has five
 		}
 		all, rotten := bodies(good), everyBadBody(spaces)
 		all[0] = bodyWith(0, `{"deep":`+strings.Repeat("[", 2000)+strings.Repeat("]", 2000)+"}", 0)

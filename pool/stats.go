@@ -4,7 +4,8 @@ import "github.com/babelpool/babelpool/internal/flow"
 
 // Stats is what a pool has done since it started, and what it holds now.
 type Stats struct {
-	// Held is the number of messages reserved and not yet settled, of all queues; at most Prefetch.
+	// Held is the number of messages reserved and not yet settled, of all queues, and the room that reserve
+	// calls under way have taken; at most Prefetch.
 	Held int
 	// Queues are the counts of each queue, in the order of Config.Queues.
 	Queues []QueueStats

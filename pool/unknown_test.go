@@ -9,6 +9,7 @@ import (
 
 	"github.com/babelpool/babelpool/delivery"
 	"github.com/babelpool/babelpool/envelope"
+	"github.com/babelpool/babelpool/internal/testredis"
 	"github.com/babelpool/babelpool/pool"
 	"github.com/babelpool/babelpool/router"
 )
@@ -207,9 +208,10 @@ func TestUnknownReleaseAges(t *testing.T) {
 		p := r.start(cfg)
 		r.await("it is dead-lettered", func(s state) bool { return len(s.Dead) == 1 })
 		r.wantRecords(recorded(text, 1))
-		if s := p.settled(2); s.Returned < 1 || s.DeadLettered != 1 {
-			t.Errorf("counts: %+v", s)
-		}
+		testredis.Eventually(t, patience, func() bool {
+			s := p.stats()
+			return s.Returned >= 1 && s.DeadLettered == 1
+		}, "both are counted")
 	})
 }
 

@@ -17,6 +17,10 @@ const (
 	callTimeout = 5 * time.Second
 	// unknownSize is the guess of a body's size before the first was seen.
 	unknownSize = 64 << 10
+	// longWait is a wait that nothing has cut short; idleNap follows it. A wait and a reserve a second are the two
+	// round trips an idle queue may cost; the nap makes room among them for the audits (B39).
+	longWait = time.Second
+	idleNap  = 25 * time.Millisecond
 	// mostMigrated is the most a script moves in one call (L3, Z2).
 	mostMigrated = 1000
 )
@@ -159,12 +163,16 @@ func (a *Reserver) migration() int {
 
 // wait blocks on the empty queue. Where that is refused (full, read-only, forbidden) it naps instead.
 func (a *Reserver) wait(ctx context.Context) {
+	begun := time.Now()
 	tokens, err := a.cfg.Store.Wait(ctx)
 	if err != nil {
 		_ = retry.Sleep(ctx, jittered(a.cfg.PollInterval)) // the loop looks at ctx
 		return
 	}
 	a.tokens = tokens
+	if tokens == 0 && time.Since(begun) >= longWait {
+		_ = retry.Sleep(ctx, idleNap) // as above
+	}
 }
 
 // returnToken puts back a token taken for a message that will not be fetched; best effort, a lost token

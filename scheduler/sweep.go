@@ -31,6 +31,9 @@ func (s *sweeper) run(ctx context.Context) {
 		// An idle reserver calls once a second and a little more.
 		if time.Since(s.queue.LastCall()) > s.tick+s.tick/2 {
 			s.sweep(ctx)
+		} else {
+			s.retry.Reset()
+			s.health.worked() // the reserver sweeps again
 		}
 		s.audit.run(ctx)
 	}
