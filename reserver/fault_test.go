@@ -75,7 +75,7 @@ func TestSuccessResetsThePauses(t *testing.T) {
 			return flow.Reserved{}, errTransient
 		}
 		calls := of(g.run(t, time.Minute), "reserve")
-		if d := calls[22].at - calls[21].at; d > 100*time.Millisecond {
+		if d := calls[22].at - calls[21].at; d > 160*time.Millisecond {
 			t.Errorf("the first pause of the second fault is %s", d)
 		}
 		g.logs.want(t, "held up", "works again", "held up")

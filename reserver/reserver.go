@@ -42,6 +42,8 @@ type Store interface {
 type Slots interface {
 	Acquire(ctx context.Context, queue, most int, mostBytes int64) (n int, bytes int64, err error)
 	Release(queue, n int, bytes int64)
+	// Demand says whether the queue has more messages than it was given.
+	Demand(queue int, more bool)
 }
 
 // Buffer is where messages go. It has room for all that the slots allow, so Put does not block.
@@ -121,6 +123,7 @@ func (a *Reserver) reserve(ctx context.Context, n int, bytes int64) (flow.Reserv
 		Most: n, Bytes: bytes, FirstPop: max(1, min(n, int(bytes/a.size))), Tokens: a.tokens, Migration: a.migration(),
 	})
 	if err != nil {
+		a.cfg.Slots.Demand(a.cfg.Queue, false) // a queue out of reach must not keep others from borrowing
 		a.cfg.Slots.Release(a.cfg.Queue, n, bytes)
 		return flow.Reserved{}, err
 	}
@@ -147,6 +150,7 @@ func (a *Reserver) accept(got flow.Reserved, n int, bytes int64) {
 		a.size = max(1, (3*a.size+size/int64(taken))/4)
 		a.cfg.Counters.Reserved.Add(int64(taken))
 	}
+	a.cfg.Slots.Demand(a.cfg.Queue, got.Left > 0 && !got.Paused)
 	// Before the messages go out: their slots may be released by the acker from then on.
 	a.cfg.Slots.Release(a.cfg.Queue, n-taken, bytes-size)
 	if got.Lease != nil {

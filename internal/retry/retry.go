@@ -14,10 +14,11 @@ type Loop struct {
 	slow *backoff.ExponentialBackOff
 }
 
-// New makes a Loop: 50 ms at first, 1 s at most, randomised by a half. So after the first second a loop
-// tries at most about twice a second, and it tries again within 1.5 s of Redis being back.
+// New makes a Loop: 100 ms at first, 650 ms at most, randomised by a half. So a loop tries at most five times a
+// second, its first call included, and again within a second of Redis being back; the client library may add a
+// second of its own after many failed dials.
 func New() *Loop {
-	return &Loop{fast: policy(50*time.Millisecond, time.Second), slow: policy(time.Second, 5*time.Second)}
+	return &Loop{fast: policy(100*time.Millisecond, 650*time.Millisecond), slow: policy(time.Second, 5*time.Second)}
 }
 
 // policy makes an exponential policy that never gives up (B35: a wait beyond the default elapsed-time limit

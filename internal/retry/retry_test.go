@@ -52,7 +52,7 @@ func TestWaitsGrowAndStayBounded(t *testing.T) {
 		initial time.Duration
 		limit   time.Duration
 	}{
-		{"fast", func(l *Loop) func(context.Context) error { return l.Wait }, 50 * time.Millisecond, time.Second},
+		{"fast", func(l *Loop) func(context.Context) error { return l.Wait }, 100 * time.Millisecond, 650 * time.Millisecond},
 		{"slow", func(l *Loop) func(context.Context) error { return l.Slow }, time.Second, 5 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -24,7 +24,8 @@ type queue struct {
 	share   int // slots that are its own by weight
 	floor   int // slots never lent to others while it uses fewer
 	used    int
-	waiting bool
+	waiting bool // for a slot, now
+	hungry  bool // its last call left messages in Redis (Demand)
 }
 
 // New makes a pool of n slots and the given bytes, shared by weight. n must be at least len(weights), and
@@ -51,7 +52,7 @@ func New(n int, bytes int64, weights []int) *Pool {
 // and up to most bytes. Give back what Redis did not fill with Release.
 //
 // A queue below its share is served first; above it, it borrows what no other queue needs: not the floors
-// of the others, and nothing while a queue below its share waits.
+// of the others, and nothing while a queue below its share waits or has demand.
 func (p *Pool) Acquire(ctx context.Context, q, most int, mostBytes int64) (n int, bytes int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,13 +105,28 @@ func (p *Pool) grant(q, most int) int {
 			continue
 		}
 		other := &p.queues[i]
-		needed = needed || other.waiting && other.used < other.share
+		needed = needed || (other.waiting || other.hungry) && other.used < other.share
 		lendable -= max(0, other.floor-other.used)
 	}
 	if needed {
 		lendable = 0
 	}
 	return min(most, max(lendable, min(own, p.free)))
+}
+
+// Demand says whether queue q is known to have more messages than it was given. While such a queue is below its
+// share nobody borrows, also while its reserver is away with a call and does not wait for a slot: else a light
+// queue would take what a heavy one frees, and weights would mean little in a shallow buffer.
+func (p *Pool) Demand(q int, more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.queues[q].hungry == more {
+		return
+	}
+	p.queues[q].hungry = more
+	if !more {
+		p.wakeAll()
+	}
 }
 
 // Release gives back n slots and bytes of queue q. bytes is negative when the one body that crossed the

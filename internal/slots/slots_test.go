@@ -237,3 +237,28 @@ func TestReleasingNothingWakesNobody(t *testing.T) {
 		t.Error("waiters are woken")
 	}
 }
+
+// TestDemandKeepsOthersFromBorrowing: a queue that is known to have more keeps its share free while its reserver
+// is away with a call; without demand the rest is lent.
+func TestDemandKeepsOthersFromBorrowing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := New(16, plenty, []int{3, 1}) // shares of 12 and 4
+		p.Demand(0, true)
+		take(t, p, 0, 4)
+		take(t, p, 1, 4)
+		ctx, cancel := context.WithCancel(t.Context())
+		more := ask(ctx, p, 1, 8, 1)
+		synctest.Wait()
+		if n := more.got(); n != 0 {
+			t.Errorf("queue 1 borrows %d beside a queue with demand below its share", n)
+		}
+		p.Demand(0, false)
+		synctest.Wait()
+		if n := more.got(); n == 0 {
+			t.Error("queue 1 gets nothing although queue 0 has no more")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
