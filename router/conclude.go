@@ -166,17 +166,3 @@ func record(q *Queue, body string, attempts int64, reason string, err error) str
 	}
 	return envelope.DeadLetterRecord(body, dead)
 }
-
-// Refused reports a body that the reserve script put in the dead letters by itself, because its attempts
-// cannot be edited (Z3). The reserver found it; the reports are the router's.
-func (rt *Router) Refused(ctx context.Context, queue int, raw string) {
-	q := &rt.cfg.Queues[queue]
-	q.Counters.Poison.Add(1)
-	q.Counters.DeadLettered.Add(1)
-	_, err := envelope.Decode(raw)
-	if err == nil {
-		err = &envelope.PoisonError{Reason: "attempts cannot be raised any further"}
-	}
-	rt.notices.poison(q.Name, err)
-	rt.report(ctx, err, envelope.Envelope{}, raw)
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -152,24 +153,82 @@ func TestRefused(t *testing.T) {
 		"hello":                   "poison message",
 		body(envelope.MaxCounter): "attempts cannot be raised any further", // an envelope otherwise
 	} {
-		g := newRig(1, Policy{}, returns(nil), flow.Legacy, flow.Zset)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		g.Refused(ctx, 1, raw)
-		if diff := cmp.Diff(map[string]int64{"Poison": 1, "DeadLettered": 1}, g.counted(1)); diff != "" || len(g.counted(0)) != 0 {
-			t.Errorf("counters (-want +got):\n%s", diff)
-		}
-		calls := g.reports()
-		if len(calls) != 1 || !errors.Is(calls[0].err, envelope.ErrPoison) || !strings.Contains(calls[0].err.Error(), text) {
-			t.Fatalf("OnError is told %v", calls)
-		}
-		if calls[0].raw != raw || calls[0].env.URN != "" {
-			t.Errorf("OnError gets %+v and %s", calls[0].env, calls[0].raw)
-		}
-		if got := g.logs.with("no acceptable envelope", "queue=orders"); len(got) != 1 {
-			t.Errorf("logged: %q", got)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			g := newRig(1, Policy{}, returns(nil), flow.Legacy, flow.Zset)
+			done := g.running(t.Context())
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			g.Refused(ctx, 1, raw)
+			synctest.Wait()
+			if diff := cmp.Diff(map[string]int64{"Poison": 1, "DeadLettered": 1}, g.counted(1)); diff != "" || len(g.counted(0)) != 0 {
+				t.Errorf("counters (-want +got):\n%s", diff)
+			}
+			calls := g.reports()
+			if len(calls) != 1 || !errors.Is(calls[0].err, envelope.ErrPoison) || !strings.Contains(calls[0].err.Error(), text) {
+				t.Fatalf("OnError is told %v", calls)
+			}
+			if calls[0].raw != raw || calls[0].env.URN != "" {
+				t.Errorf("OnError gets %+v and %s", calls[0].env, calls[0].raw)
+			}
+			if got := g.logs.with("no acceptable envelope", "queue=orders"); len(got) != 1 {
+				t.Errorf("logged: %q", got)
+			}
+			g.end()
+			<-done
+		})
 	}
+}
+
+// TestRefusedDoesNotWaitForOnError: a hook that hangs holds up neither the reserver nor, once abandoned, the
+// stop; what waits for it is bounded; the reports come in order.
+func TestRefusedDoesNotWaitForOnError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hang, told := make(chan struct{}), []string{}
+		policy := Policy{OnError: func(_ context.Context, _ error, _ envelope.Envelope, raw string) {
+			told = append(told, raw)
+			<-hang
+		}}
+		g := newRig(1, policy, returns(nil), flow.Zset)
+		done := g.running(t.Context())
+		for i := range mostRefusals + 3 {
+			g.Refused(t.Context(), 0, strconv.Itoa(i))
+			synctest.Wait()
+		}
+		if len(told) != 1 {
+			t.Fatalf("%d reports while the first hangs", len(told))
+		}
+		if got := g.logs.with("OnError is too slow"); len(got) != 2 {
+			t.Errorf("%d reports dropped, want 2: one is with the hook and %d wait", len(got), mostRefusals)
+		}
+		g.end()
+		if isClosed(done) {
+			t.Fatal("Run does not wait for the reports")
+		}
+		if names := g.Abandon(); len(names) != 1 || !strings.Contains(names[0], "OnError") {
+			t.Errorf("abandoned %q", names)
+		}
+		<-done
+		close(hang)
+		synctest.Wait()
+		if len(told) != 1 || told[0] != "0" {
+			t.Errorf("told %q after the end", told)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		policy := Policy{OnError: func(_ context.Context, _ error, _ envelope.Envelope, raw string) { told = append(told, raw) }}
+		g := newRig(1, policy, returns(nil), flow.Zset)
+		done := g.running(t.Context())
+		for _, raw := range []string{"a", "b", "c"} {
+			g.Refused(t.Context(), 0, raw)
+		}
+		g.end()
+		<-done
+		if diff := cmp.Diff([]string{"a", "b", "c"}, told); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 }
 
 // TestOnErrorOutlivesTheHandlersContext lets the hook write to its tracker although the run was cancelled.

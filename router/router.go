@@ -19,25 +19,26 @@ type Router struct {
 	notices  *notices
 	draining atomic.Bool
 	left     leftovers
+	refused  refusals
 
 	mu        sync.Mutex
 	group     errgroup.Group
 	workers   []*worker
-	alive     int           // workers that have neither ended nor been abandoned
+	alive     int           // Run until all are started, workers, and the reporter, that have neither ended nor been abandoned
 	abandoned bool          // no more waiting for handlers that do not return
 	ended     chan struct{} // closed when alive reaches 0
 }
 
 // New makes a Router. The source and the queues' channels are the pool's.
 func New(cfg Config) *Router {
-	return &Router{cfg: cfg, notices: newNotices(cfg.Logger), ended: make(chan struct{})}
+	return &Router{cfg: cfg, notices: newNotices(cfg.Logger), alive: 1, ended: make(chan struct{})}
 }
 
 // Run starts the workers and returns when each has ended, because the source has ended, or has been
 // abandoned. Handlers run under ctx: ending it cancels them (ErrHardStop), it does not stop intake.
 func (rt *Router) Run(ctx context.Context) error {
 	rt.mu.Lock()
-	rt.alive = rt.cfg.Workers
+	rt.alive += rt.cfg.Workers
 	for range rt.cfg.Workers {
 		w := &worker{rt: rt, ctx: ctx}
 		rt.workers = append(rt.workers, w)
@@ -45,6 +46,7 @@ func (rt *Router) Run(ctx context.Context) error {
 	for _, w := range rt.workers {
 		rt.group.Go(w.run)
 	}
+	rt.leave()
 	rt.mu.Unlock()
 	<-rt.ended
 	return nil
@@ -85,10 +87,15 @@ func (rt *Router) Abandon() []string {
 			rt.leave()
 		}
 	}
+	if rt.refused.running && !rt.refused.gone {
+		rt.refused.gone = true
+		names = append(names, "OnError for a refused message")
+		rt.leave()
+	}
 	return names
 }
 
-// leave counts a worker out. Called with the lock held.
+// leave counts one out. Called with the lock held.
 func (rt *Router) leave() {
 	rt.alive--
 	if rt.alive == 0 {
