@@ -138,7 +138,7 @@ func (g *rig) Release(queue, n int, bytes int64) {
 func (g *rig) settled(op flow.Op) flow.Settlement {
 	r := &g.lease.Items[g.made]
 	g.made++
-	r.Start(time.Now())
+	r.Start(time.Now(), nil)
 	r.Settle()
 	return flow.Settlement{Reservation: r, Op: op}
 }

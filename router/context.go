@@ -9,7 +9,7 @@ import (
 )
 
 // handlerContext is the context of one handler run: it ends with its parent (the pool's hard stop), at its
-// deadline, when cancel is called, and when the run is over.
+// deadline, when Cancel is called, and when the run is over.
 //
 // The real context behind it is made when somebody first waits for it or reads a value: the standard ones cost
 // about eight allocations, a timer and the parent's lock, and a fast handler looks at none. Until then there is
@@ -61,8 +61,8 @@ func (c *handlerContext) make() context.Context {
 	return ctx
 }
 
-// cancel ends the context. The first cause counts.
-func (c *handlerContext) cancel(cause error) {
+// Cancel ends the context. The first cause counts.
+func (c *handlerContext) Cancel(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cause != nil {
@@ -75,4 +75,4 @@ func (c *handlerContext) cancel(cause error) {
 }
 
 // finish ends the context after the run: its timer and its place with the parent are let go.
-func (c *handlerContext) finish() { c.cancel(context.Canceled) }
+func (c *handlerContext) finish() { c.Cancel(context.Canceled) }

@@ -21,12 +21,12 @@ func TestHandlerContextEnds(t *testing.T) {
 		err   error
 		cause error
 	}{
-		{"lease lost", func(c *handlerContext, _ context.CancelCauseFunc) { c.cancel(flow.ErrLeaseLost) }, context.Canceled, flow.ErrLeaseLost},
+		{"lease lost", func(c *handlerContext, _ context.CancelCauseFunc) { c.Cancel(flow.ErrLeaseLost) }, context.Canceled, flow.ErrLeaseLost},
 		{"time over", func(*handlerContext, context.CancelCauseFunc) { time.Sleep(time.Minute) }, context.DeadlineExceeded, flow.ErrHandlerTimeout},
 		{"hard stop", func(_ *handlerContext, stop context.CancelCauseFunc) { stop(flow.ErrHardStop) }, context.Canceled, flow.ErrHardStop},
 		{"the run is over", func(c *handlerContext, _ context.CancelCauseFunc) { c.finish() }, context.Canceled, context.Canceled},
 		{"lost, then over", func(c *handlerContext, _ context.CancelCauseFunc) {
-			c.cancel(flow.ErrLeaseLost)
+			c.Cancel(flow.ErrLeaseLost)
 			c.finish()
 		}, context.Canceled, flow.ErrLeaseLost},
 	} {

@@ -299,7 +299,7 @@ func TestAbandonFindsAJobThatWasJustSent(t *testing.T) {
 					cancel(cause)
 				}
 				r := reserved(0, flow.Legacy, body(0))
-				r.Start(time.Now())
+				r.Start(time.Now(), nil)
 				q := &g.cfg.Queues[0]
 				d, err := read(q, r)
 				if err != nil {

@@ -95,14 +95,13 @@ func (w *worker) awaitLease(q *Queue, r *flow.Reservation) time.Time {
 // start runs the handler and settles the message, whatever way the handler ends.
 func (w *worker) start(q *Queue, j *job, d *delivery.Delivery, now time.Time) {
 	r := j.reservation
-	if !r.Start(now) {
+	ctx := &handlerContext{parent: w.ctx, deadline: w.deadline(q, r, now)}
+	if !r.Start(now, ctx) {
 		w.rt.forget(q, r)
 		return
 	}
 	q.Counters.Started.Add(1)
-	ctx := &handlerContext{parent: w.ctx, deadline: w.deadline(q, r, now)}
 	defer ctx.finish()
-	r.OnLoss(ctx.cancel)
 
 	// The outcome stands until the handler has said otherwise: runtime.Goexit runs the deferred calls alone.
 	outcome := ErrExited

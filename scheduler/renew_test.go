@@ -105,6 +105,11 @@ func TestRenewsManyInFewCalls(t *testing.T) {
 	}
 }
 
+// cancels is a run that notes its end.
+type cancels func(cause error)
+
+func (f cancels) Cancel(cause error) { f(cause) }
+
 // TestLostOnesAreMarked: a buffered one will not start, a running one is cancelled, a settled one finds out by
 // itself, and the others keep their lease.
 func TestLostOnesAreMarked(t *testing.T) {
@@ -114,9 +119,8 @@ func TestLostOnesAreMarked(t *testing.T) {
 		l := g.reserve(4)
 		const buffered, running, settled, held = 0, 1, 2, 3
 		var cause error
-		l.Items[running].Start(time.Now())
-		l.Items[running].OnLoss(func(err error) { cause = err })
-		l.Items[settled].Start(time.Now())
+		l.Items[running].Start(time.Now(), cancels(func(err error) { cause = err }))
+		l.Items[settled].Start(time.Now(), nil)
 		l.Items[settled].Settle()
 		g.renew = func(context.Context, []string) ([]flow.Result, error) {
 			return []flow.Result{flow.Late, flow.Late, flow.Late, flow.Done}, nil
@@ -234,7 +238,7 @@ func TestRenewalEndsAtTheHandlersLimit(t *testing.T) {
 		g := newRig()
 		g.queue.Book = flow.NewBook(retryAfter, true, 100*time.Second)
 		l := g.reserve(1)
-		l.Items[0].Start(time.Now())
+		l.Items[0].Start(time.Now(), nil)
 		calls := of(g.run(t, 10*time.Minute), "renew")
 		want := []time.Duration{30 * time.Second, 60 * time.Second, 90 * time.Second}
 		if diff := cmp.Diff(want, times(calls)); diff != "" {

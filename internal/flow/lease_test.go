@@ -157,9 +157,9 @@ func TestRenewable(t *testing.T) {
 	b, l := NewBook(90*s, true, 60*s), made(5)
 	b.Add(l, at(0))
 	const early, late, settled, finished = 1, 2, 3, 4 // and 0 stays buffered
-	l.Items[early].Start(at(10 * s))
-	l.Items[late].Start(at(20 * s))
-	l.Items[settled].Start(at(10 * s))
+	l.Items[early].Start(at(10*s), nil)
+	l.Items[late].Start(at(20*s), nil)
+	l.Items[settled].Start(at(10*s), nil)
 	l.Items[settled].Settle() // its settlement is on its way to Redis and needs the lease
 	finish(b, &l.Items[finished])
 
@@ -184,7 +184,7 @@ func TestRenewable(t *testing.T) {
 
 	unlimited, l2 := NewBook(90*s, true, 0), made(1)
 	unlimited.Add(l2, at(0))
-	l2.Items[0].Start(at(s))
+	l2.Items[0].Start(at(s), nil)
 	if got := unlimited.Renewable(l2, at(1e6*s), nil); len(got) != 1 {
 		t.Error("without a limit the renewal ends")
 	}

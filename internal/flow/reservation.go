@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"context"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -34,10 +33,10 @@ type Reservation struct {
 	Edit   Edit   // zset layout: how Text differs from the ready text
 	Order  int    // place within its lease, for settling and handing back in reservation order
 
-	lease  *Lease
-	state  atomic.Uint32
-	begun  atomic.Int64 // when it started, in nanoseconds of the lease clock; 0 = not started
-	cancel atomic.Pointer[context.CancelCauseFunc]
+	lease *Lease
+	state atomic.Uint32
+	begun atomic.Int64 // when it started, in nanoseconds of the lease clock; 0 = not started
+	run   Canceler     // of its run; written before it is Running, read after it is Lost
 }
 
 // Edit says how the reserve script changed a text: Length bytes at At (from 0) stand where Old stood.
@@ -63,10 +62,18 @@ func (r *Reservation) Lease() *Lease { return r.lease }
 // State is the present state.
 func (r *Reservation) State() State { return State(r.state.Load()) }
 
+// Canceler is a run that can be told to end.
+type Canceler interface {
+	// Cancel ends the run's context with a cause. It is called from other goroutines, and does not block.
+	Cancel(cause error)
+}
+
 // Start claims a buffered reservation for a handler. It is false when the reservation was lost or settled
-// meanwhile; then nothing may be run.
-func (r *Reservation) Start(now time.Time) bool {
+// meanwhile; then nothing may be run. When a reservation that was started is lost, its run is cancelled with
+// ErrLeaseLost, once. run may be nil.
+func (r *Reservation) Start(now time.Time, run Canceler) bool {
 	r.begun.Store(r.lease.clock(now))
+	r.run = run // the swap below hands it to whoever sees the reservation running
 	return r.state.CompareAndSwap(uint32(Buffered), uint32(Running))
 }
 
@@ -78,23 +85,6 @@ func (r *Reservation) Settle() bool {
 		r.state.CompareAndSwap(uint32(Running), uint32(Settled))
 }
 
-// OnLoss registers what cancels the running handler. The function is called at most once, with
-// ErrLeaseLost, also when the loss came first.
-func (r *Reservation) OnLoss(cancel context.CancelCauseFunc) {
-	r.cancel.Store(&cancel)
-	if r.State() == Lost {
-		r.cancelLost()
-	}
-}
-
-// cancelLost cancels the running handler. Both Lose and OnLoss get here when they meet; the swap lets one of
-// them through.
-func (r *Reservation) cancelLost() {
-	if cancel := r.cancel.Swap(nil); cancel != nil {
-		(*cancel)(ErrLeaseLost)
-	}
-}
-
 // Lose marks the reservation as lost and cancels a handler that runs. It is false when it was settled
 // before: then the settlement finds out by itself.
 func (r *Reservation) Lose() bool {
@@ -104,7 +94,9 @@ func (r *Reservation) Lose() bool {
 	if !r.state.CompareAndSwap(uint32(Running), uint32(Lost)) {
 		return false
 	}
-	r.cancelLost()
+	if r.run != nil {
+		r.run.Cancel(ErrLeaseLost)
+	}
 	return true
 }
 

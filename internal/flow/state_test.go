@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"context"
 	"errors"
 	"runtime"
 	"sync"
@@ -19,7 +18,7 @@ func in(t *testing.T, s State) *Reservation {
 	switch s {
 	case Buffered:
 	case Running:
-		ok = r.Start(time.Now())
+		ok = r.Start(time.Now(), nil)
 	case Settled:
 		ok = r.Settle()
 	case Lost:
@@ -33,7 +32,7 @@ func in(t *testing.T, s State) *Reservation {
 
 func TestStateMovesForwardOnly(t *testing.T) {
 	t.Parallel()
-	start := func(r *Reservation) bool { return r.Start(time.Now()) }
+	start := func(r *Reservation) bool { return r.Start(time.Now(), nil) }
 	settle, lose := (*Reservation).Settle, (*Reservation).Lose
 	for _, tc := range []struct {
 		name string
@@ -74,27 +73,24 @@ func TestOneWinner(t *testing.T) {
 		var started, settled, lost, cancelled atomic.Int32
 		var gate, done sync.WaitGroup
 		gate.Add(1)
-		for _, try := range []func(){
-			func() {
-				if r.Start(time.Now()) {
-					started.Add(1)
-					r.OnLoss(func(error) { cancelled.Add(1) })
-				}
-			},
-			func() {
-				if r.Settle() {
-					settled.Add(1)
-				}
-			},
-			func() {
-				if r.Lose() {
-					lost.Add(1)
-				}
-			},
-		} {
-			for range 3 {
-				done.Go(func() { gate.Wait(); try() })
+		start := func() {
+			if r.Start(time.Now(), cancels(func(error) { cancelled.Add(1) })) {
+				started.Add(1)
 			}
+		}
+		settle := func() {
+			if r.Settle() {
+				settled.Add(1)
+			}
+		}
+		lose := func() {
+			if r.Lose() {
+				lost.Add(1)
+			}
+		}
+		// A reservation is in one worker's hands; the others may come from anywhere.
+		for _, try := range []func(){start, settle, settle, settle, lose, lose, lose} {
+			done.Go(func() { gate.Wait(); try() })
 		}
 		gate.Done()
 		done.Wait()
@@ -115,29 +111,34 @@ func TestOneWinner(t *testing.T) {
 	}
 }
 
-func TestOnLoss(t *testing.T) {
+// cancels is a run that notes its end.
+type cancels func(cause error)
+
+func (f cancels) Cancel(cause error) { f(cause) }
+
+func TestLossCancelsTheRun(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name string
-		do   func(r *Reservation, cancel context.CancelCauseFunc)
+		do   func(r *Reservation, run Canceler)
 		want int
 	}{
-		{"registered, then lost", func(r *Reservation, c context.CancelCauseFunc) { r.OnLoss(c); r.Lose() }, 1},
-		{"lost, then registered", func(r *Reservation, c context.CancelCauseFunc) { r.Lose(); r.OnLoss(c) }, 1},
-		{"lost twice", func(r *Reservation, c context.CancelCauseFunc) { r.OnLoss(c); r.Lose(); r.Lose() }, 1},
-		{"settled, then lost", func(r *Reservation, c context.CancelCauseFunc) { r.OnLoss(c); r.Settle(); r.Lose() }, 0},
-		{"never lost", func(r *Reservation, c context.CancelCauseFunc) { r.OnLoss(c) }, 0},
+		{"started, then lost", func(r *Reservation, c Canceler) { r.Start(epoch, c); r.Lose() }, 1},
+		{"lost, then started", func(r *Reservation, c Canceler) { r.Lose(); r.Start(epoch, c) }, 0},
+		{"lost twice", func(r *Reservation, c Canceler) { r.Start(epoch, c); r.Lose(); r.Lose() }, 1},
+		{"settled, then lost", func(r *Reservation, c Canceler) { r.Start(epoch, c); r.Settle(); r.Lose() }, 0},
+		{"never lost", func(r *Reservation, c Canceler) { r.Start(epoch, c) }, 0},
+		{"nobody to tell", func(r *Reservation, _ Canceler) { r.Start(epoch, nil); r.Lose() }, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := in(t, Running)
 			calls := 0
-			tc.do(r, func(cause error) {
+			tc.do(in(t, Buffered), cancels(func(cause error) {
 				calls++
 				if !errors.Is(cause, ErrLeaseLost) {
 					t.Errorf("cancelled with %v", cause)
 				}
-			})
+			}))
 			if calls != tc.want {
 				t.Errorf("cancelled %d times, want %d", calls, tc.want)
 			}
@@ -158,7 +159,7 @@ func TestLeaseClockInTheFakePast(t *testing.T) {
 		if l.Expired(time.Now().Add(9*time.Second-1)) || !l.Expired(time.Now().Add(9*time.Second)) {
 			t.Error("the lease does not run out after 9 s")
 		}
-		l.Items[0].Start(time.Now())
+		l.Items[0].Start(time.Now(), nil)
 		if held := b.Renewable(l, time.Now().Add(2*time.Second), nil); len(held) != 0 {
 			t.Error("a handler beyond its limit is renewed")
 		}
@@ -205,7 +206,7 @@ func meet(t *testing.T, from State, left, right, check func(r *Reservation)) {
 // a start would free the slot of a running message.
 func TestSettleMeetsStart(t *testing.T) {
 	var refused atomic.Int64
-	meet(t, Buffered, func(r *Reservation) { r.Start(epoch) }, func(r *Reservation) {
+	meet(t, Buffered, func(r *Reservation) { r.Start(epoch, nil) }, func(r *Reservation) {
 		if !r.Settle() {
 			refused.Add(1)
 		}
@@ -216,13 +217,20 @@ func TestSettleMeetsStart(t *testing.T) {
 	})
 }
 
-// TestOnLossMeetsLose: the handler is cancelled once, whichever comes first.
-func TestOnLossMeetsLose(t *testing.T) {
-	var calls, want atomic.Int64
-	meet(t, Running, func(r *Reservation) { r.Lose() }, func(r *Reservation) {
-		r.OnLoss(func(error) { calls.Add(1) })
-	}, func(*Reservation) { want.Add(1) })
-	if calls.Load() != want.Load() {
-		t.Fatalf("%d handlers were cancelled %d times", want.Load(), calls.Load())
+// TestStartMeetsLose: a run that began is cancelled when its lease is lost, once; one that did not is not.
+func TestStartMeetsLose(t *testing.T) {
+	var calls, started atomic.Int64
+	run := cancels(func(error) { calls.Add(1) })
+	meet(t, Buffered, func(r *Reservation) { r.Lose() }, func(r *Reservation) {
+		if r.Start(epoch, run) {
+			started.Add(1)
+		}
+	}, func(r *Reservation) {
+		if r.State() != Lost {
+			r.Lose()
+		}
+	})
+	if calls.Load() != started.Load() {
+		t.Fatalf("%d runs began and were lost, %d were cancelled", started.Load(), calls.Load())
 	}
 }
