@@ -1,11 +1,13 @@
 # Targets; `make help` lists them.
-GO     ?= go
-BASE   ?= HEAD~1
-COUNT  ?= 6
-SIZE   ?= 200000x
+GO       ?= go
+BASE     ?= HEAD~1
+COUNT    ?= 6
+SIZE     ?= 200000x
+MESSAGES ?= 200000
+RUNS     ?= 5
 
 
-.PHONY: help test race serial lint fmt bench bench-once bench-compare stress fuzz loadtest cover
+.PHONY: help test race serial lint fmt bench bench-once bench-compare bench-peers stress fuzz loadtest cover
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
@@ -35,6 +37,10 @@ bench-once: ## every benchmark once, to see that it works
 
 bench-compare: ## the end-to-end benchmarks at BASE and here, in turn, compared by benchstat
 	./bench/compare.sh $(BASE) $(COUNT) $(SIZE)
+
+bench-peers: ## the same work on other queues, in turn; one table, and a dated file in bench/results
+	cd bench/peers/bullmq && npm install --no-audit --no-fund --no-package-lock --loglevel=error
+	cd bench/peers && $(GO) run . -messages $(MESSAGES) -runs $(RUNS) -out ../results -revision "$$(git rev-parse --short HEAD)"
 
 stress: ## the long forms of the fault tests, and every concurrent package ten times
 	BQ_REQUIRE_REDIS=1 BQ_STRESS=1 $(GO) test -count 1 -timeout 60m ./internal/faulttest

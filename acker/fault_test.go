@@ -48,7 +48,7 @@ func TestTransientErrors(t *testing.T) {
 			t.Errorf("settled %s after Redis was back", last-outage)
 		}
 		g.wantFreed(t, 5)
-		g.logs.want(t, "held up", "works again")
+		g.logs.Want(t, "held up", "works again")
 		if err := g.end(done); err != nil {
 			t.Error(err)
 		}
@@ -142,7 +142,7 @@ func TestRefusedOnesHoldUpNobody(t *testing.T) {
 		}
 		g.send(flow.Ack, flow.HandBack, flow.DeadLetter)
 		g.wantSent(t, "ack, dead-letter", "ack", "dead-letter", "hand back")
-		g.logs.want(t, "held up")
+		g.logs.Want(t, "held up")
 
 		time.Sleep(10 * time.Second) // tried again, slowly
 		retries := g.sent()
@@ -161,7 +161,7 @@ func TestRefusedOnesHoldUpNobody(t *testing.T) {
 		g.mu.Unlock()
 		time.Sleep(8 * time.Second)
 		g.wantSent(t, "dead-letter, dead-letter, dead-letter")
-		g.logs.want(t, "held up", "works again")
+		g.logs.Want(t, "held up", "works again")
 		g.wantFreed(t, 28)
 		g.wantCount(t, map[string]int64{"Acked": 23, "Released": 1, "HandedBack": 1, "DeadLettered": 3})
 		if err := g.end(done); err != nil {
@@ -186,13 +186,13 @@ func TestRefusedAcksAreRetried(t *testing.T) {
 		g.mu.Unlock()
 		time.Sleep(20 * time.Second)
 		g.wantFreed(t, 1)
-		g.logs.want(t, "held up")
+		g.logs.Want(t, "held up")
 		g.mu.Lock()
 		g.answer = nil
 		g.mu.Unlock()
 		time.Sleep(8 * time.Second)
 		g.wantFreed(t, 2)
-		g.logs.want(t, "held up", "works again")
+		g.logs.Want(t, "held up", "works again")
 		if err := g.end(done); err != nil {
 			t.Error(err)
 		}

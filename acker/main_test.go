@@ -1,7 +1,6 @@
 package acker
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/babelpool/babelpool/internal/flow"
+	"github.com/babelpool/babelpool/internal/testlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -215,36 +215,5 @@ func (g *rig) wantCount(t *testing.T, want map[string]int64) {
 	}
 }
 
-// logs is a slog handler that keeps what is logged.
-type logs struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logs) Enabled(context.Context, slog.Level) bool { return true }
-func (l *logs) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *logs) WithGroup(string) slog.Handler            { return l }
-
-func (l *logs) Handle(ctx context.Context, r slog.Record) error {
-	var text bytes.Buffer
-	err := slog.NewTextHandler(&text, nil).Handle(ctx, r)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, text.String())
-	return err
-}
-
-// want checks that the lines logged so far contain these texts, one each, in order.
-func (l *logs) want(t *testing.T, texts ...string) {
-	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, line := range l.lines {
-		if i >= len(texts) || !strings.Contains(line, texts[i]) {
-			t.Errorf("line %d: %s", i, line)
-		}
-	}
-	if len(l.lines) < len(texts) {
-		t.Errorf("%d lines, want %d", len(l.lines), len(texts))
-	}
-}
+// logs is what is logged.
+type logs = testlog.Recorder

@@ -57,7 +57,7 @@ func TestFaults(t *testing.T) {
 				if after > 8*time.Second || errors.Is(tc.fault, flow.ErrTransient) && after > 1600*time.Millisecond {
 					t.Errorf("goes on %s after the fault is over", after)
 				}
-				g.logs.want(t, "held up", "works again")
+				g.logs.Want(t, "held up", "works again")
 			})
 		})
 	}
@@ -78,7 +78,7 @@ func TestSuccessResetsThePauses(t *testing.T) {
 		if d := calls[22].at - calls[21].at; d > 160*time.Millisecond {
 			t.Errorf("the first pause of the second fault is %s", d)
 		}
-		g.logs.want(t, "held up", "works again", "held up")
+		g.logs.Want(t, "held up", "works again", "held up")
 	})
 }
 
@@ -141,9 +141,9 @@ func TestTokenGoesBackAtStop(t *testing.T) {
 				t.Errorf("returned on a context that has ended: %v", err)
 			}
 			if fault == nil {
-				g.logs.want(t)
+				g.logs.Want(t)
 			} else {
-				g.logs.want(t, "token not returned")
+				g.logs.Want(t, "token not returned")
 			}
 		})
 	}

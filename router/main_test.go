@@ -1,14 +1,12 @@
 package router
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
 	"reflect"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +17,7 @@ import (
 	"github.com/babelpool/babelpool/delivery"
 	"github.com/babelpool/babelpool/envelope"
 	"github.com/babelpool/babelpool/internal/flow"
+	"github.com/babelpool/babelpool/internal/testlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -180,41 +179,8 @@ func (g *rig) running(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-// logs is a slog handler that keeps what is logged, attributes included.
-type logs struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logs) Enabled(context.Context, slog.Level) bool { return true }
-func (l *logs) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *logs) WithGroup(string) slog.Handler            { return l }
-
-func (l *logs) Handle(ctx context.Context, r slog.Record) error {
-	var text bytes.Buffer
-	err := slog.NewTextHandler(&text, nil).Handle(ctx, r)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, text.String())
-	return err
-}
-
-// with is the lines that contain all the words.
-func (l *logs) with(words ...string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var found []string
-	for _, line := range l.lines {
-		all := true
-		for _, w := range words {
-			all = all && strings.Contains(line, w)
-		}
-		if all {
-			found = append(found, line)
-		}
-	}
-	return found
-}
+// logs is what is logged.
+type logs = testlog.Recorder
 
 // vector is one case of Z6 in the project's test data. A value is text, because JSON has no NaN.
 type vector struct {

@@ -27,7 +27,7 @@ func TestForbiddenKeysAreWarnedOfOnce(t *testing.T) {
 		done := g.running(t.Context())
 		g.put(0, strings.Replace(bad, `"timestamp":5`, `"x":5`, 1))
 		synctest.Wait()
-		if n := len(g.logs.with("level=WARN", "E5")); n != len(pointers)-1 {
+		if n := len(g.logs.With("level=WARN", "E5")); n != len(pointers)-1 {
 			t.Errorf("%d warnings, want one for each key there", n)
 		}
 		for i := range 100 {
@@ -35,7 +35,7 @@ func TestForbiddenKeysAreWarnedOfOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, p := range pointers {
-			if got := g.logs.with("level=WARN", "E5", "key="+p+" ", "urn=urn:a", "id=m-1", "lang=node", "queue=orders"); len(got) != 1 {
+			if got := g.logs.With("level=WARN", "E5", "key="+p+" ", "urn=urn:a", "id=m-1", "lang=node", "queue=orders"); len(got) != 1 {
 				t.Errorf("%s: %d warnings", p, len(got))
 			}
 		}
@@ -53,10 +53,10 @@ func TestForbiddenKeysAreWarnedOfOnce(t *testing.T) {
 		g.put(0, bad)
 		g.end()
 		<-done
-		if n := len(g.logs.with("level=WARN", "E5")); n != len(pointers) {
+		if n := len(g.logs.With("level=WARN", "E5")); n != len(pointers) {
 			t.Errorf("%d warnings in the end, want %d", n, len(pointers))
 		}
-		if got := g.logs.with("secret"); got != nil {
+		if got := g.logs.With("secret"); got != nil {
 			t.Errorf("values are logged: %q", got[0])
 		}
 	})
@@ -91,7 +91,7 @@ func TestNoticesAreBounded(t *testing.T) {
 					synctest.Wait()
 					g.settlements(0)
 				}
-				logged := func() int { return len(g.logs.with(tc.text)) }
+				logged := func() int { return len(g.logs.With(tc.text)) }
 				for range 10 {
 					send("urn:a")
 				}
@@ -137,12 +137,12 @@ func TestPanicsAreLoggedWithTheirStack(t *testing.T) {
 	g.put(0, body(0))
 	g.end()
 	_ = g.Run(t.Context())
-	got := g.logs.with("level=ERROR", "handler panicked", "kaboom", "id=m-1", "urn="+urn, "delivery=1", "stack=", "decide_test.go")
+	got := g.logs.With("level=ERROR", "handler panicked", "kaboom", "id=m-1", "urn="+urn, "delivery=1", "stack=", "decide_test.go")
 	if len(got) != 1 {
-		t.Errorf("logged: %q", g.logs.with("panicked"))
+		t.Errorf("logged: %q", g.logs.With("panicked"))
 	}
-	if got := g.logs.with("level=ERROR", "backoff policy failed", "panic: policy"); len(got) != 1 {
-		t.Errorf("logged: %q", g.logs.with("policy"))
+	if got := g.logs.With("level=ERROR", "backoff policy failed", "panic: policy"); len(got) != 1 {
+		t.Errorf("logged: %q", g.logs.With("policy"))
 	}
 }
 
@@ -171,10 +171,10 @@ func TestBodiesAreNeverLogged(t *testing.T) {
 				g.Refused(t.Context(), 1, "secret")
 				g.end()
 				_ = g.Run(t.Context())
-				if got := g.logs.with("secret"); got != nil {
+				if got := g.logs.With("secret"); got != nil {
 					t.Fatalf("logged: %s", got[0])
 				}
-				lines += len(g.logs.with())
+				lines += len(g.logs.With())
 			}
 		}
 		if lines == 0 {

@@ -170,7 +170,7 @@ func TestRefused(t *testing.T) {
 			if calls[0].raw != raw || calls[0].env.URN != "" {
 				t.Errorf("OnError gets %+v and %s", calls[0].env, calls[0].raw)
 			}
-			if got := g.logs.with("no acceptable envelope", "queue=orders"); len(got) != 1 {
+			if got := g.logs.With("no acceptable envelope", "queue=orders"); len(got) != 1 {
 				t.Errorf("logged: %q", got)
 			}
 			g.end()
@@ -198,7 +198,7 @@ func TestRefusedDoesNotWaitForOnError(t *testing.T) {
 		if len(told) != 1 {
 			t.Fatalf("%d reports while the first hangs", len(told))
 		}
-		if got := g.logs.with("OnError is too slow"); len(got) != 2 {
+		if got := g.logs.With("OnError is too slow"); len(got) != 2 {
 			t.Errorf("%d reports dropped, want 2: one is with the hook and %d wait", len(got), mostRefusals)
 		}
 		g.end()
@@ -270,7 +270,7 @@ func TestFailingOnErrorIsLogged(t *testing.T) {
 		if n := len(g.settlements(0)); n != 3 {
 			t.Errorf("%s: %d settlements, want 3", text, n)
 		}
-		if n := len(g.logs.with("level=ERROR", text)); n != 3 {
+		if n := len(g.logs.With("level=ERROR", text)); n != 3 {
 			t.Errorf("%s: logged %d times, want 3", text, n)
 		}
 	}

@@ -77,7 +77,7 @@ func TestOrphansAreReportedOncePerChange(t *testing.T) {
 		g.logs.want(t,
 			"orphans=2 oldest_seen_for=0s adopted=false", "orphans=3 oldest_seen_for=3m0s adopted=false", "orphans=7", "no orphans",
 		)
-		for _, line := range g.logs.lines {
+		for _, line := range g.logs.Lines() {
 			if strings.Contains(line, "secret") { // B48
 				t.Errorf("a body is logged: %s", line)
 			}

@@ -1,12 +1,10 @@
 package scheduler
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/babelpool/babelpool/internal/flow"
+	"github.com/babelpool/babelpool/internal/testlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -171,37 +170,15 @@ func times(calls []call) []time.Duration {
 	return all
 }
 
-// logs is a slog handler that keeps what is logged.
-type logs struct {
-	mu    sync.Mutex
-	lines []string
-}
+// logs is what is logged.
+type logs struct{ testlog.Recorder }
 
-func (l *logs) Enabled(context.Context, slog.Level) bool { return true }
-func (l *logs) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *logs) WithGroup(string) slog.Handler            { return l }
-
-func (l *logs) Handle(ctx context.Context, r slog.Record) error {
-	var text bytes.Buffer
-	err := slog.NewTextHandler(&text, nil).Handle(ctx, r)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, text.String())
-	return err
-}
-
-// want checks that the lines logged so far contain these texts, one each, in order.
+// want checks that the lines logged so far contain these texts, one each, in order, and name the queue.
 func (l *logs) want(t *testing.T, texts ...string) {
 	t.Helper()
 	synctest.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, line := range l.lines {
-		if i >= len(texts) || !strings.Contains(line, texts[i]) || !strings.Contains(line, "queue=orders") {
-			t.Errorf("line %d: %s", i, line)
-		}
-	}
-	if len(l.lines) < len(texts) {
-		t.Errorf("%d lines, want %d", len(l.lines), len(texts))
+	l.Want(t, texts...)
+	if named := l.With("queue=orders"); len(named) != len(l.Lines()) {
+		t.Errorf("%d of %d lines name the queue", len(named), len(l.Lines()))
 	}
 }

@@ -53,11 +53,12 @@ var layers = []row{
 	{"internal/archtest", ""},
 	{"internal/testredis", "internal/redisproc"},
 	{"internal/faultproxy", ""},
+	{"internal/testlog", ""},
 	{"internal/redisproc", ""},
 }
 
 // helpers are what any test file may import besides.
-const helpers = "internal/testredis internal/faultproxy internal/redisproc"
+const helpers = "internal/testredis internal/testlog internal/faultproxy internal/redisproc"
 
 // rootTests are what the test files at the module's root may import besides: the README's examples
 // are compiled there.
@@ -76,7 +77,7 @@ var gates = []gate{
 		"cmd/... bench/... examples/... pool idempotency redrive publisher lua internal/testredis internal/redisproc internal/yardstick",
 		"the actors must work on any store",
 	},
-	{"testing", "bench/... internal/testredis internal/faultproxy", "it belongs in no program"},
+	{"testing", "bench/... internal/testredis internal/testlog internal/faultproxy", "it belongs in no program"},
 	{"github.com/alicebob/miniredis", "cmd/... bench/... internal/testredis", "it belongs in no program but the load test"},
 	{"go.uber.org/goleak", "internal/testredis", "it belongs in no program"},
 	{"github.com/google/go-cmp", "", "it belongs in no program"},
