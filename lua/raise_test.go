@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,6 +52,8 @@ func TestReserveEditsAttemptsOfVectors(t *testing.T) { // Z3, D1
 func TestReserveEditsAttemptsAsTheReferenceDoes(t *testing.T) { // Z3, B30, B31
 	t.Parallel()
 	each(t, flow.Zset, func(t *testing.T, q *queue) {
+		drawing.Lock()
+		defer drawing.Unlock()
 		rapid.Check(t, func(t *rapid.T) {
 			bodies := rapid.SliceOfN(document, 1, 300).Draw(t, "bodies")
 			held, poison := q.raise(t, bodies)
@@ -96,6 +99,8 @@ func reference(bodies []string) (reserved, refused []string) {
 func TestReserveOfAnyBytesIsUndone(t *testing.T) { // Z3, Z7, B08
 	t.Parallel()
 	each(t, flow.Zset, func(t *testing.T, q *queue) {
+		drawing.Lock()
+		defer drawing.Unlock()
 		rapid.Check(t, func(t *rapid.T) {
 			bodies := rapid.SliceOfN(rapid.OneOf(mutated, garbage), 1, 100).Draw(t, "bodies")
 			held, poison := q.raise(t, bodies)
@@ -142,6 +147,9 @@ func (q *queue) raise(t *rapid.T, bodies []string) ([]*flow.Reservation, []strin
 	}
 	return held, res.Poison
 }
+
+// drawing is held by a test while it draws: the library's generators may not be used by two tests at a time.
+var drawing sync.Mutex
 
 // Generators of JSON texts with everything the edit has to see through.
 var (
