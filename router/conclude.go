@@ -11,13 +11,6 @@ import (
 	"github.com/babelpool/babelpool/internal/flow"
 )
 
-// Reasons of dead letter records (D2).
-const (
-	reasonFailed     = "failed"
-	reasonUnknownURN = "unknown_urn"
-	reasonPoison     = "poison"
-)
-
 // conclude turns a run's outcome into a settlement, sends it, and reports what there is to report. The
 // settlement goes first: a hook that hangs or panics cannot hold a message.
 func (w *worker) conclude(ctx context.Context, q *Queue, j *job, d *delivery.Delivery, outcome error) {
@@ -54,7 +47,7 @@ func (rt *Router) failure(q *Queue, r *flow.Reservation, d *delivery.Delivery, e
 	var final *delivery.DeadLetterError
 	limit := rt.cfg.Policy.MaxAttempts
 	if errors.As(err, &final) || limit > 0 && d.Number >= limit {
-		return deadLetter(q, r, d, reasonFailed, delivery.Reason(err))
+		return deadLetter(q, r, d, envelope.ReasonFailed, delivery.Reason(err))
 	}
 	if q.Layout == flow.Zset {
 		if delay, ok := rt.delay(d, err); ok {
@@ -65,7 +58,7 @@ func (rt *Router) failure(q *Queue, r *flow.Reservation, d *delivery.Delivery, e
 	if rt.cfg.Policy.LegacyRetry == Requeue {
 		raised, editErr := envelope.RequeueEdit(r.Text)
 		if editErr != nil {
-			return deadLetter(q, r, d, reasonFailed, editErr) // attempts at their very end
+			return deadLetter(q, r, d, envelope.ReasonFailed, editErr) // attempts at their very end
 		}
 		return flow.Settlement{Reservation: r, Op: flow.Requeue, Text: raised}
 	}
@@ -111,7 +104,7 @@ func (rt *Router) unknownURN(q *Queue, r *flow.Reservation, d *delivery.Delivery
 		}
 	default:
 	}
-	return deadLetter(q, r, d, reasonUnknownURN, nil)
+	return deadLetter(q, r, d, envelope.ReasonUnknownURN, nil)
 }
 
 // poison settles a message that is no acceptable envelope: a job of another system (Z8), or poison (D4).
@@ -130,7 +123,7 @@ func (w *worker) poison(q *Queue, j *job, err error) {
 		strategy = rt.cfg.Policy.ForeignJobs
 		err = fmt.Errorf("router: a job of another system (Z8): %w", err)
 	case envelope.IsObject(body):
-		s.Text = record(q, body, attemptsOf(body), reasonPoison, err)
+		s.Text = record(q, body, attemptsOf(body), envelope.ReasonPoison, err)
 	}
 	if strategy == BadLeave {
 		s.Op, s.Text = flow.Leave, ""
