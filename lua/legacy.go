@@ -72,8 +72,8 @@ func (s *Legacy) Wait(ctx context.Context) (int, error) { return s.wait.wait(ctx
 
 // blockOnList moves the head of the list to its head: that blocks while the list is empty and leaves it as it
 // was. Each waiting process wakes at a push.
-func blockOnList(ctx context.Context, c blocker, key string) (int, error) {
-	return 0, c.BLMove(ctx, key, key, "LEFT", "LEFT", time.Second).Err()
+func blockOnList(ctx context.Context, c blocker, key string, most time.Duration) (int, error) {
+	return 0, c.BLMove(ctx, key, key, "LEFT", "LEFT", most).Err()
 }
 
 // ReturnToken does nothing: this layout has no tokens.

@@ -9,7 +9,12 @@ import (
 )
 
 const (
-	// waitGrace is how long beyond its own second a blocked call may take before the connection counts as
+	// longWaitEvery: an idle queue costs two round trips a second, a wait and a reserve, and that is all it may
+	// cost (B39). Of the waits in a row that bring nothing, one in eight lasts two seconds, which makes room
+	// for the audits without a moment when nobody waits. The fourth is the first of them.
+	longWaitEvery = 8
+	firstLongWait = 4
+	// waitGrace is how long beyond its own time a blocked call may take before the connection counts as
 	// dead. It holds where the client honours context deadlines (ContextTimeoutEnabled).
 	waitGrace = 3 * time.Second
 	// unblockEvery is how often a blocked call is cut short at stop until it ends: the first try can arrive
@@ -29,20 +34,26 @@ type blocker interface {
 type waiter struct {
 	client redis.UniversalClient
 	key    string
-	block  func(ctx context.Context, c blocker, key string) (tokens int, err error)
+	block  func(ctx context.Context, c blocker, key string, most time.Duration) (tokens int, err error)
+
+	vain int // waits in a row that brought nothing
 
 	conn *redis.Conn   // nil: not connected, or the client has no connections of its own to give
 	node *redis.Client // the node conn leads to
 	id   int64         // of conn; 0 = unknown, then a stop waits for the call's end
 }
 
-// wait blocks for about a second at most. When ctx ends it returns soon after, with what the call took.
+// wait blocks for about a second, or two, at most. When ctx ends it returns soon after, with what the call took.
 func (w *waiter) wait(ctx context.Context) (int, error) {
 	if ctx.Err() != nil {
 		return 0, nil
 	}
 	// The blocked call must not see ctx end: it would be given up with its token taken.
-	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second+waitGrace)
+	most := time.Second
+	if w.vain%longWaitEvery == firstLongWait-1 {
+		most *= 2
+	}
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), most+waitGrace)
 	defer cancel()
 	var c blocker = w.client
 	if err := w.connect(call); err != nil {
@@ -56,14 +67,16 @@ func (w *waiter) wait(ctx context.Context) (int, error) {
 		defer close(cut)
 		w.unblock(call, done)
 	})
-	tokens, err := w.block(call, c, w.key)
+	tokens, err := w.block(call, c, w.key, most)
 	close(done)
 	if !stop() {
 		<-cut
 	}
 	if errors.Is(err, redis.Nil) {
+		w.vain++
 		return 0, nil
 	}
+	w.vain = 0
 	if err != nil {
 		w.release()
 		return 0, classify("wait on "+w.key, err)

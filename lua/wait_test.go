@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/babelpool/babelpool/internal/faultproxy"
 	"github.com/babelpool/babelpool/internal/flow"
 	"github.com/babelpool/babelpool/internal/testredis"
@@ -249,3 +251,32 @@ func TestWaitLosesNoTokenAtItsEnd(t *testing.T) { // Z1, B24
 		t.Logf("%d of %d tokens were taken", taken, rounds)
 	})
 }
+
+// TestEveryEighthVainWaitIsLong, so that an idle queue's waits and reserves leave room for its audits.
+func TestEveryEighthVainWaitIsLong(t *testing.T) { // B39
+	t.Parallel()
+	var lengths []time.Duration
+	w := waiter{client: notConnected{}, block: func(_ context.Context, _ blocker, _ string, most time.Duration) (int, error) {
+		if lengths = append(lengths, most); len(lengths) == 14 {
+			return 1, nil // a message: the count begins anew
+		}
+		return 0, redis.Nil
+	}}
+	for range 18 {
+		if _, err := w.wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, d := range lengths {
+		want := time.Second
+		if i == 3 || i == 11 || i == 17 {
+			want = 2 * time.Second
+		}
+		if d != want {
+			t.Errorf("wait %d lasts %s, want %s", i+1, d, want)
+		}
+	}
+}
+
+// notConnected is a client of no known kind: a wait asks nothing of it.
+type notConnected struct{ redis.UniversalClient }

@@ -112,8 +112,8 @@ func readNote(note string, items []flow.Reservation) error {
 func (s *Zset) Wait(ctx context.Context) (int, error) { return s.wait.wait(ctx) }
 
 // blockOnToken takes one token; it wakes one of the waiting processes.
-func blockOnToken(ctx context.Context, c blocker, key string) (int, error) {
-	if err := c.BLPop(ctx, time.Second, key).Err(); err != nil {
+func blockOnToken(ctx context.Context, c blocker, key string, most time.Duration) (int, error) {
+	if err := c.BLPop(ctx, most, key).Err(); err != nil {
 		return 0, err
 	}
 	return 1, nil

@@ -17,10 +17,6 @@ const (
 	callTimeout = 5 * time.Second
 	// unknownSize is the guess of a body's size before the first was seen.
 	unknownSize = 64 << 10
-	// longWait is a wait that nothing has cut short; idleNap follows it. A wait and a reserve a second are the two
-	// round trips an idle queue may cost; the nap makes room among them for the audits (B39).
-	longWait = time.Second
-	idleNap  = 25 * time.Millisecond
 	// mostMigrated is the most a script moves in one call (L3, Z2).
 	mostMigrated = 1000
 )
@@ -29,7 +25,7 @@ const (
 type Store interface {
 	// Reserve takes messages. Not idempotent: it must be sent to Redis once per call. ctx bounds the call.
 	Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error)
-	// Wait blocks until there may be messages, for about a second at most; it returns soon after ctx ends.
+	// Wait blocks until there may be messages, for two seconds at most; it returns soon after ctx ends.
 	// tokens is what it took that the next Reserve must count.
 	Wait(ctx context.Context) (tokens int, err error)
 	// ReturnToken puts back a token that no Reserve will count.
@@ -167,16 +163,12 @@ func (a *Reserver) migration() int {
 
 // wait blocks on the empty queue. Where that is refused (full, read-only, forbidden) it naps instead.
 func (a *Reserver) wait(ctx context.Context) {
-	begun := time.Now()
 	tokens, err := a.cfg.Store.Wait(ctx)
 	if err != nil {
 		_ = retry.Sleep(ctx, jittered(a.cfg.PollInterval)) // the loop looks at ctx
 		return
 	}
 	a.tokens = tokens
-	if tokens == 0 && time.Since(begun) >= longWait {
-		_ = retry.Sleep(ctx, idleNap) // as above
-	}
 }
 
 // returnToken puts back a token taken for a message that will not be fetched; best effort, a lost token
