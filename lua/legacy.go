@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -209,10 +210,13 @@ func (s *Legacy) Depth(ctx context.Context) (flow.Depth, error) {
 	return flow.Depth{Ready: ready.Val(), InFlight: flight.Val(), DeadLetters: dead.Val()}, nil
 }
 
-// newToken is the 24 hex digits that make the tokens of one call unique (L2).
+// newToken is the 24 hex digits that make the tokens of one call unique (L2): 48 bits of the time in microseconds,
+// then 48 random ones. The time makes the deadlines of one second stand in the order of their reservation, which
+// lets a script guess where in processing a value is; nothing but speed depends on it.
 func newToken() string {
 	var raw [tokenBytes]byte
-	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)
+	binary.BigEndian.PutUint64(raw[:], uint64(time.Now().UnixMicro())<<16) // the low 48 bits
+	_, _ = rand.Read(raw[6:])                                              // never fails (crypto/rand)
 	return hex.EncodeToString(raw[:])
 }
 

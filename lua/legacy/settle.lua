@@ -9,7 +9,7 @@
 -- Promise one atomic step; a late or lost one pushes nothing and touches no redelivered copy. Safe to
 --         send again: a second run finds every member gone and reports it late.
 -- Cost    O(n * log N) in reservation order; see remove for the rest.
--- @include expect variadic remove gate leave
+-- @include expect variadic remove gate ranks leave
 local processing, deadlines, ready, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local n = tonumber(ARGV[1])
 local requeues, deads = false, false
@@ -26,8 +26,9 @@ if wrong then
   return wrong
 end
 
+local guesses = ranks(processing, deadlines, 2, n + 1)
 local held = gate(deadlines, ARGV, 2, n + 1)
-local left = leave(processing, held, 2)
+local left = leave(processing, held, 2, guesses)
 local back, buried = {}, {}
 for at = n + 2, #ARGV, 3 do
   if left[tonumber(ARGV[at])] then

@@ -1,12 +1,13 @@
--- leave(processing, held, first): takes one copy of each held value out of processing. held comes from the
--- gate; ARGV[first] is the member of position 1, "<32 hex>:<value>". Returns by position whether the value
--- was there: where it was not, somebody removed it and nothing may be pushed anywhere (L4).
+-- leave(processing, held, first, guesses): takes one copy of each held value out of processing. held comes from the
+-- gate, guesses from ranks; ARGV[first] is the member of position 1, "<32 hex>:<value>". Returns by position
+-- whether the value was there: where it was not, somebody removed it and nothing may be pushed anywhere (L4).
 --
 -- Members come in reservation order, and so do the values in the list. So the two are merged: a window of the
 -- list's head is walked beside the members, what matches leaves, and the rest goes back. A value is compared in
 -- place, because Redis's Lua hashes every byte of every string it makes, which is what a long body costs most.
--- Where the window is not at least half hits, the values are taken out one by one (see remove).
-local function leave(processing, held, first)
+-- Where the window is not at least half hits, or where ranks says so from the start, the values are looked for
+-- one by one (see strike and remove).
+local function leave(processing, held, first, guesses)
   local live, total, left = {}, 0, {}
   for i = 1, #held do
     left[i] = false
@@ -16,7 +17,7 @@ local function leave(processing, held, first)
     end
   end
   local find, at = string.find, 1
-  while at <= total do
+  while at <= total and not guesses do
     local window = redis.call('LRANGE', processing, 0, math.min(total - at, 999))
     local size, next_one, rest = #window, at, {}
     for i = 1, size do
@@ -48,7 +49,15 @@ local function leave(processing, held, first)
     values[i] = value
     want[value] = (want[value] or 0) + 1
   end
-  remove(processing, want, total - at + 1)
+  local missing = total - at + 1
+  if guesses then
+    local places, present = {}, {}
+    for i = 1, total do
+      places[i], present[i] = guesses[live[i]], values[i]
+    end
+    missing = missing - strike(processing, want, present, places, string.sub(ARGV[first + live[1] - 1], 1, 32))
+  end
+  remove(processing, want, missing)
   for i = at, total do
     local value = values[i]
     if want[value] > 0 then
