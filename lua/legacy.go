@@ -26,11 +26,14 @@ const (
 )
 
 // Legacy is a queue in the list layout (rules L).
-type Legacy struct{ base }
+type Legacy struct {
+	base
+	order order // of settlements
+}
 
 // NewLegacy makes the store of a legacy queue.
 func NewLegacy(o Options) *Legacy {
-	s := &Legacy{newBase(o)}
+	s := &Legacy{base: newBase(o)}
 	s.wait = waiter{client: o.Client, key: o.Keys.Ready, block: blockOnList}
 	return s
 }
@@ -80,7 +83,8 @@ func blockOnList(ctx context.Context, c blocker, key string, most time.Duration)
 // ReturnToken does nothing: this layout has no tokens.
 func (s *Legacy) ReturnToken(context.Context) error { return nil }
 
-// Settle ends reservations (L4, L6, D3), one result each. Safe to send again.
+// Settle ends reservations (L4, L6, D3), one result each. Beside an error some may have been carried out; it is
+// safe to send all of them again.
 func (s *Legacy) Settle(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error) {
 	results := make([]flow.Result, len(settled))
 	for from := 0; from < len(settled); from += chunk {
@@ -92,12 +96,49 @@ func (s *Legacy) Settle(ctx context.Context, settled []flow.Settlement) ([]flow.
 	return results, nil
 }
 
+// settle sends one call, or two: what was not come across by its token goes out again in full.
 func (s *Legacy) settle(ctx context.Context, settled []flow.Settlement, results []flow.Result) error {
+	byToken := s.order.expected(len(settled))
+	reply, err := s.sendSettle(ctx, settled, byToken)
+	if err != nil {
+		return err
+	}
+	unseen, err := exceptions(legacySettle, reply, results)
+	if err != nil || !byToken {
+		return err
+	}
+	s.order.found(len(settled)-len(unseen), len(unseen))
+	if len(unseen) == 0 {
+		return nil
+	}
+	again := make([]flow.Settlement, len(unseen))
+	for i, at := range unseen {
+		again[i] = settled[at]
+	}
+	if reply, err = s.sendSettle(ctx, again, false); err != nil {
+		return err
+	}
+	rest := make([]flow.Result, len(unseen))
+	if _, err = exceptions(legacySettle, reply, rest); err != nil {
+		return err
+	}
+	for i, at := range unseen {
+		results[at] = rest[i]
+	}
+	return nil
+}
+
+// sendSettle names the reservations by their deadline members, or all but the first by the tokens of these.
+func (s *Legacy) sendSettle(ctx context.Context, settled []flow.Settlement, byToken bool) ([]string, error) {
 	k := &s.Keys
 	c := newCall(legacySettle, []string{k.Processing, k.Deadlines, k.Ready, k.DeadLetters}, 1+len(settled)).
 		arg(len(settled))
+	names := make([]string, len(settled))
 	for i := range settled {
-		c.arg(&settled[i].Reservation.Handle)
+		if names[i] = settled[i].Reservation.Handle; byToken && i > 0 {
+			names[i] = names[i][:tokenWidth-1]
+		}
+		c.arg(&names[i])
 	}
 	for i := range settled {
 		switch op := settled[i].Op; op {
@@ -107,14 +148,10 @@ func (s *Legacy) settle(ctx context.Context, settled []flow.Settlement, results 
 		case flow.DeadLetter:
 			c.arg(i+1, "dead", &settled[i].Text)
 		default:
-			return fmt.Errorf("lua: %w: the legacy layout has no %s", flow.ErrPermanent, op)
+			return nil, fmt.Errorf("lua: %w: the legacy layout has no %s", flow.ErrPermanent, op)
 		}
 	}
-	reply, err := c.run(ctx, s.Client)
-	if err != nil {
-		return err
-	}
-	return exceptions(legacySettle, reply, results)
+	return c.run(ctx, s.Client)
 }
 
 // HandBack returns reservations nobody started to the head of ready (L9). They must come in reservation
@@ -132,7 +169,7 @@ func (s *Legacy) HandBack(ctx context.Context, held []*flow.Reservation) ([]flow
 		if err != nil {
 			return nil, err
 		}
-		if err := exceptions(legacyHandBack, reply, results[from:from+len(part)]); err != nil {
+		if _, err := exceptions(legacyHandBack, reply, results[from:from+len(part)]); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/babelpool/babelpool/internal/faultproxy"
 	"github.com/babelpool/babelpool/internal/flow"
@@ -112,6 +113,11 @@ func TestScatteredSettlements(t *testing.T) { // L4, B38
 				q.do(t, "LREM", q.keys.Processing, 1, body(i))
 			}
 		}},
+		"two hundred of others at the head": {bodies(0, n), func(t testing.TB, q *queue, _ []*flow.Reservation) {
+			for i := range 200 {
+				q.do(t, "LPUSH", q.keys.Processing, fmt.Sprint("orphan", i))
+			}
+		}},
 		"the list reversed": {bodies(0, n), func(t testing.TB, q *queue, _ []*flow.Reservation) {
 			for _, value := range q.list(t, q.keys.Processing) {
 				q.do(t, "LREM", q.keys.Processing, 1, value)
@@ -130,6 +136,60 @@ func TestScatteredSettlements(t *testing.T) { // L4, B38
 			})
 		})
 	}
+}
+
+// scatteredLeavesNoMark is settleScattered, which compares the whole list.
+func scatteredLeavesNoMark(t testing.TB, q *queue) {
+	settleScattered(t, q, scattered(t, q, bodies(0, 1200)), rand.New(rand.NewPCG(5, 6)))
+}
+
+// lateInALargeBatch settles a batch large enough to go by tokens, a part of which has been settled before: each
+// is told apart, wherever it stands.
+func lateInALargeBatch(t testing.TB, q *queue) {
+	t.Helper()
+	held := scattered(t, q, bodies(0, 200))
+	gone := []*flow.Reservation{held[0], held[77], held[150], held[199]}
+	q.settle(t, acks(gone...)...)
+	want := all(200, flow.Done)
+	for _, i := range []int{0, 77, 150, 199} {
+		want[i] = flow.Late
+	}
+	if diff := cmp.Diff(want, q.settle(t, acks(held...)...)); diff != "" {
+		t.Errorf("results differ (-want +got):\n%s", diff)
+	}
+	q.expect(t, state{})
+}
+
+// TestLargeBatches settles batches by their tokens: at the head, in the middle, and beside what others do.
+func TestLargeBatches(t *testing.T) { // L4, B38
+	t.Parallel()
+	each(t, flow.Legacy, func(t *testing.T, q *queue) {
+		lateInALargeBatch(t, q)
+		held := scattered(t, q, bodies(0, 1000))
+		flight := bodies(0, 1000)
+		for _, r := range [][2]int{{0, 100}, {500, 600}, {900, 1000}, {150, 250}, {250, 500}, {600, 900}, {100, 150}} {
+			part := held[r[0]:r[1]]
+			settled := acks(part...)
+			settled[3] = settlement(part[3], flow.DeadLetter, "dead"+part[3].Text)
+			if diff := cmp.Diff(all(len(part), flow.Done), q.settle(t, settled...)); diff != "" {
+				t.Errorf("%v: results differ (-want +got):\n%s", r, diff)
+			}
+			flight = slices.DeleteFunc(flight, func(text string) bool { return slices.Contains(texts(part), text) })
+			if diff := cmp.Diff(flight, q.list(t, q.keys.Processing), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%v: processing differs (-want +got):\n%s", r, diff)
+			}
+			if n := len(q.scored(t, q.keys.Deadlines)); n != len(flight) {
+				t.Errorf("%v: %d deadlines, want %d", r, n, len(flight))
+			}
+		}
+		if len(flight) > 0 {
+			t.Errorf("%d were not settled", len(flight))
+		}
+		q.expect(t, state{DeadLetters: []string{
+			"dead" + body(3), "dead" + body(503), "dead" + body(903), "dead" + body(153), "dead" + body(253), "dead" + body(603),
+			"dead" + body(103),
+		}})
+	})
 }
 
 // Hundreds of scattered settlements must not walk through the list once each: in order, and behind another's

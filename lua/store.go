@@ -101,12 +101,13 @@ func (b *base) renew(ctx context.Context, key string, handles []string) ([]flow.
 	return results, nil
 }
 
-// exceptions reads the reply of a settling script: pairs of a position and what became of it.
-func exceptions(s *script, reply []string, results []flow.Result) error {
+// exceptions reads the reply of a settling script: pairs of a position and what became of it. It returns the
+// indexes of those that the script has not seen.
+func exceptions(s *script, reply []string, results []flow.Result) (unseen []int, err error) {
 	for at := 0; at+1 < len(reply); at += 2 {
 		i, err := strconv.Atoi(reply[at])
 		if err != nil || i < 1 || i > len(results) {
-			return malformed(s, reply[at])
+			return nil, malformed(s, reply[at])
 		}
 		switch reply[at+1] {
 		case "late":
@@ -115,11 +116,13 @@ func exceptions(s *script, reply []string, results []flow.Result) error {
 			results[i-1] = flow.Missing
 		case "left":
 			results[i-1] = flow.Stayed
+		case "unseen":
+			unseen = append(unseen, i-1)
 		default:
-			return malformed(s, reply[at+1])
+			return nil, malformed(s, reply[at+1])
 		}
 	}
-	return nil
+	return unseen, nil
 }
 
 // numbers reads the first n elements of a reply as integers.

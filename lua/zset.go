@@ -164,7 +164,8 @@ func (s *Zset) settle(ctx context.Context, settled []flow.Settlement, results []
 	if err != nil {
 		return err
 	}
-	return exceptions(zsetSettle, reply, results)
+	_, err = exceptions(zsetSettle, reply, results)
+	return err
 }
 
 // HandBack returns reservations nobody started to the head of ready as they were before (Z7, Z11). They must
@@ -182,7 +183,7 @@ func (s *Zset) HandBack(ctx context.Context, held []*flow.Reservation) ([]flow.R
 		if err != nil {
 			return nil, err
 		}
-		if err := exceptions(zsetHandBack, reply, results[from:from+len(part)]); err != nil {
+		if _, err := exceptions(zsetHandBack, reply, results[from:from+len(part)]); err != nil {
 			return nil, err
 		}
 	}

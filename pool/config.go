@@ -85,6 +85,11 @@ type Config struct {
 	// so it can be passed by one body per queue. Defaults to 64 MiB.
 	MaxInFlightBytes int64
 
+	// Batch is the most messages one call to Redis reserves or settles. A call takes what is there and waits for no
+	// more, so a large batch does not delay a message; a small one costs Redis many times its work. Defaults to 0:
+	// 256 to reserve and 1,000 to settle. At most 1,000.
+	Batch int
+
 	// RetryAfter is the lease: how long a message stays reserved before others may take it. Rounded up to
 	// whole seconds, at least 2 s. Defaults to 90 s.
 	RetryAfter time.Duration

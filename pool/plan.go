@@ -137,6 +137,9 @@ func (p *plan) checkSizes() error {
 	if p.MaxInFlightBytes < 0 {
 		fail("MaxInFlightBytes: %d is negative", p.MaxInFlightBytes)
 	}
+	if p.Batch < 0 || p.Batch > mostBatch {
+		fail("Batch: %d is not from 0 to %d", p.Batch, mostBatch)
+	}
 	if p.MigrationBatch < 0 {
 		fail("MigrationBatch: %d is negative", p.MigrationBatch)
 	}

@@ -15,10 +15,11 @@ import (
 	"github.com/babelpool/babelpool/scheduler"
 )
 
-// Most messages one call to Redis carries.
+// The most messages one call to Redis carries, by default and at all.
 const (
 	reserveBatch = 256
-	settleBatch  = 512
+	settleBatch  = 1000
+	mostBatch    = 1000
 )
 
 // machine is a running pool: the buffer, every channel, every actor.
@@ -91,13 +92,13 @@ func (p *Pool) build(pl *plan) *machine {
 		m.settlements[i] = make(chan flow.Settlement, pl.Prefetch)
 		m.reservers[i] = reserver.New(reserver.Config{
 			Queue: i, Name: q.Name, Store: store, Slots: capacity, Book: book, Counters: counters[i],
-			Out: m.buffer, Batch: min(reserveBatch, pl.Prefetch), Bytes: max(1, pl.MaxInFlightBytes/int64(n)),
+			Out: m.buffer, Batch: min(orElse(pl.Batch, reserveBatch), pl.Prefetch), Bytes: max(1, pl.MaxInFlightBytes/int64(n)),
 			MigrationBatch: pl.MigrationBatch, PollInterval: pl.PollInterval, Logger: log,
 			OnPoison: func(ctx context.Context, raw string) { m.router.Refused(ctx, i, raw) },
 		})
 		m.ackers[i] = acker.New(acker.Config{
 			Queue: i, Name: q.Name, Layout: q.Layout, Store: store, Slots: capacity, Book: book, Counters: counters[i],
-			In: m.settlements[i], Batch: settleBatch, Logger: log,
+			In: m.settlements[i], Batch: orElse(pl.Batch, settleBatch), Logger: log,
 		})
 		workQueues[i] = router.Queue{
 			Name: q.Name, Layout: q.Layout, Handler: q.Handler, Book: book, Counters: counters[i],

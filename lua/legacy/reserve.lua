@@ -9,7 +9,7 @@
 -- Promise one atomic step: a value is in ready, or in processing with its deadline; never in neither.
 --         Nothing is moved when a key has the wrong type.
 -- Cost    O(messages * log N) plus the sweep.
--- @include expect clock variadic pop remove carried sweep
+-- @include expect clock variadic pop strike remove carried sweep
 local ready, processing, deadlines = KEYS[1], KEYS[2], KEYS[3]
 local wrong = expect(ready, 'list') or expect(processing, 'list') or expect(deadlines, 'zset')
 if wrong then

@@ -5,7 +5,7 @@
 -- Returns deadlines removed, values pushed. The caller repeats while a full chunk was removed (B23).
 -- Promise as reserve: a value is in processing with its deadline or in ready.
 -- Cost    O(limit * log N) near the head of processing.
--- @include expect clock variadic remove carried sweep
+-- @include expect clock variadic strike remove carried sweep
 local wrong = expect(KEYS[1], 'list') or expect(KEYS[2], 'list') or expect(KEYS[3], 'zset')
 if wrong then
   return wrong

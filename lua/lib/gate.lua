@@ -12,3 +12,12 @@ local function gate(leases, members, first, last, skip)
   variadic('ZREM', leases, live)
   return held
 end
+
+-- gated(leases, members, first, last): the members[first..last] that passed the gate, by position; false for the others.
+local function gated(leases, members, first, last)
+  local held = gate(leases, members, first, last)
+  for i = 1, #held do
+    held[i] = held[i] and members[first + i - 1]
+  end
+  return held
+end

@@ -67,32 +67,42 @@ local function locate(body)
   end
 end
 
--- raise(body): splits the body around its raised attempts: the text before, the number, the text after,
--- then the replaced text and the position where it stood, and whether that was the canonical place at the
--- very end. Returns nothing when attempts cannot be edited safely. O(1) for a canonical body, else O(n).
+-- raise(body): where attempts stand in the body and what they become: first and last position of what is
+-- replaced (last is before first where there is nothing, and something is inserted), what goes before the number,
+-- the raised number, and whether that is the canonical place at the very end. Returns nothing when attempts cannot
+-- be edited safely. O(1) for a canonical body, else O(n).
 -- (string.byte gets its index always: without one miniredis returns every byte, which overflows its stack.)
 local function raise(body)
-  local first, stop, digits = string.find(body, ',"attempts":(%d+)}$', -32)
-  if first and #digits < 16 and (#digits == 1 or string.byte(digits, 1) ~= 48) and string.byte(body, 1) == 123 then
-    return string.sub(body, 1, first + 11), digits + 1, '}', digits, first + 12, true
+  local comma, stop, digits = string.find(body, ',"attempts":(%d+)}$', -32)
+  if comma and #digits < 16 and (#digits == 1 or string.byte(digits, 1) ~= 48) and string.byte(body, 1) == 123 then
+    return comma + 12, stop - 1, '', digits + 1, true
   end
-  local last, text
-  first, last, text = locate(body)
+  local first, last, text = locate(body)
   if not first then
     return
   end
   if not last then
-    local insert = (text and ',' or '') .. '"attempts":'
-    return string.sub(body, 1, first - 1) .. insert, 1, string.sub(body, first), '', first, false
+    return first, first - 1, (text and ',' or '') .. '"attempts":', 1, false
   end
   if not string.find(text, '^%d+$') or #text > 1 and string.byte(text, 1) == 48 or #text > 16
     or tonumber(text) > 9007199254740990 then
     return
   end
-  return string.sub(body, 1, first - 1), text + 1, string.sub(body, last + 1), text, first, false
+  return first, last, '', text + 1, false
 end
 
 -- spell(number): its digits; plain concatenation would round above 14 digits.
 local function spell(number)
   return number < 1e14 and tostring(number) or string.format('%.0f', number)
+end
+
+-- splice(body, first, last, text): the body with the text in place of body[first..last]. Redis's Lua hashes every
+-- byte of every string it makes, and struct.pack makes one where cutting and joining make two.
+local pack = rawget(_G, 'struct') and struct.pack
+local function splice(body, first, last, text)
+  local tail = text .. string.sub(body, last + 1)
+  if pack then
+    return pack('c' .. first - 1 .. 'c0', body, tail)
+  end
+  return string.sub(body, 1, first - 1) .. tail
 end

@@ -39,21 +39,25 @@ local function cut(key, want, total, newest)
   return total
 end
 
--- remove(key, want, total): removes want[value] copies of each value from a list, total in all, and leaves
--- in want what was not found.
+-- remove(key, want, total, values, mark): removes want[value] copies of each of the values from a list, total in
+-- all, and leaves in want what was not found.
 --
 -- LREM scans from the head: cheap near it, ruinous in a long list (B38). So both ends are looked at first: what
 -- is settled in reservation order stands at the head, or at the tail when another consumer's slow messages
--- stand before it, or when a long hand back sends its last chunk first. Only the others are removed one by one.
--- In reservation order every window matches whole: O(total). At worst O(total * length).
-local function remove(key, want, total)
+-- stand before it, or when a long hand back sends its last chunk first. Only the others are removed one by one,
+-- from a long list by strike.
+local function remove(key, want, total, values, mark)
   total = cut(key, want, total, false)
   total = cut(key, want, total, true)
-  if total > 0 then
-    for value, count in pairs(want) do
-      if count > 0 then
-        want[value] = count - redis.call('LREM', key, count, value)
-      end
+  if total == 0 then
+    return
+  end
+  if redis.call('LLEN', key) >= 512 then
+    return strike(key, want, values, mark)
+  end
+  for value, count in pairs(want) do
+    if count > 0 then
+      want[value] = count - redis.call('LREM', key, count, value)
     end
   end
 end

@@ -8,15 +8,16 @@ local function sweep(processing, deadlines, ready, now, limit)
     return 0, 0
   end
   variadic('ZREM', deadlines, due)
-  local values, want = {}, {}
+  local values, want, mark = {}, {}, nil
   for i = 1, #due do
     local value = carried(due[i])
     if value then
+      mark = mark or string.sub(due[i], 1, 32)
       values[#values + 1] = value
       want[value] = (want[value] or 0) + 1
     end
   end
-  remove(processing, want, #values)
+  remove(processing, want, #values, values, mark)
   local back = {}
   for i = 1, #values do
     local value = values[i]

@@ -26,35 +26,39 @@ end
 
 local bodies, count = pop(ready, tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]))
 local left = redis.call('LLEN', ready)
-local members, heads, numbers, tails, olds, places, plain = {}, {}, {}, {}, {}, {}, {}
+local members, edits = {}, {}
 local poison, m = {}, 0
 for i = 1, count do
-  local head, number, tail, old, place, canonical = raise(bodies[i])
-  if head then
+  local body = bodies[i]
+  local first, last, before, number, canonical = raise(body)
+  if first then
     m = m + 1
-    heads[m], numbers[m], tails[m], olds[m], places[m], plain[m] = head, number, tail, old, place, canonical
-    members[m] = head .. spell(number) .. tail
+    members[m] = splice(body, first, last, before .. spell(number))
+    edits[m] = {body, first, last, before, number, canonical}
   else
-    poison[#poison + 1] = bodies[i]
+    poison[#poison + 1] = body
   end
 end
 
 -- A twin is a member that is reserved already, here or by an earlier call; ZADD would merge the two. taken
--- remembers this call's members, last the last number tried for a text, so that many equal bodies in one
+-- remembers this call's members, tried the last number tried for a text, so that many equal bodies in one
 -- call cost one step each. Beyond 2^53-1 adding one changes nothing: such a twin cannot be raised safely.
-local held, taken, last = scores(reserved, members, 1, m), {}, {}
+local held, taken, tried = scores(reserved, members, 1, m), {}, {}
 local spoiled
 for i = 1, m do
   if held[i] or taken[members[i]] then
-    local text = heads[i] .. '\0' .. tails[i]
-    local number = math.max(numbers[i], last[text] or 0)
+    local edit = edits[i]
+    local body, first, last, before = edit[1], edit[2], edit[3], edit[4]
+    local text = splice(body, first, last, '\0')
+    local number = math.max(edit[5], tried[text] or 0)
     local member
     repeat
       number = number + 1
-      member = heads[i] .. spell(number) .. tails[i]
+      member = splice(body, first, last, before .. spell(number))
     until number > 9007199254740991 or not taken[member] and not redis.call('ZSCORE', reserved, member)
-    last[text] = number
-    members[i], numbers[i], plain[i] = member, number, false
+    tried[text] = number
+    members[i] = member
+    edit[5], edit[6] = number, false
     spoiled = spoiled or number > 9007199254740991
   end
   taken[members[i]] = true
@@ -62,12 +66,11 @@ end
 if spoiled then
   local kept = 0
   for i = 1, m do
-    if numbers[i] > 9007199254740991 then
-      poison[#poison + 1] = heads[i] .. olds[i] .. tails[i]
+    if edits[i][5] > 9007199254740991 then
+      poison[#poison + 1] = edits[i][1]
     else
       kept = kept + 1
-      members[kept], tails[kept], olds[kept] = members[i], tails[i], olds[i]
-      places[kept], plain[kept] = places[i], plain[i]
+      members[kept], edits[kept] = members[i], edits[i]
     end
   end
   m = kept
@@ -86,10 +89,12 @@ if m > 0 then
 end
 local notes = 0
 for i = 1, m do
-  if not plain[i] then
+  local edit = edits[i]
+  if not edit[6] then
     notes = notes + 1
-    local length = #members[i] - #tails[i] - places[i] + 1
-    reply[7 + m + notes] = i .. ' ' .. places[i] .. ' ' .. length .. ' ' .. olds[i]
+    local body, first, last = edit[1], edit[2], edit[3]
+    local length = #members[i] - (#body - last) - first + 1
+    reply[7 + m + notes] = i .. ' ' .. first .. ' ' .. length .. ' ' .. string.sub(body, first, last)
   end
 end
 reply[6] = notes
