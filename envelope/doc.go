@@ -4,7 +4,8 @@
 //
 // It owns four things:
 //
-//   - the envelope of schema version 1: [New], [Decode], [Envelope.Encode] (rules E1 to E6);
+//   - the envelope of schema version 1: [New], [Decode], [Envelope.Encode], and [Writer], which makes new
+//     messages faster (rules E1 to E6);
 //   - the header frame of the legacy layout: [EncodeFrame], [Unframe] (F1, F2);
 //   - the dead-letter record: [DeadLetterRecord] (D2);
 //   - the two text edits of the attempts counter: [RaiseAttempts], the

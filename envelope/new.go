@@ -1,11 +1,7 @@
 package envelope
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -70,52 +66,4 @@ func New(urn, queue string, data any, opts ...Option) (Envelope, error) {
 		e.Meta.ID = newID()
 	}
 	return e, nil
-}
-
-// encodeBuffer is a buffer that JSON is encoded into, with its encoder.
-type encodeBuffer struct {
-	bytes.Buffer
-	enc *json.Encoder
-}
-
-// keptBuffer is the largest buffer kept for the next message; one huge message must not occupy memory for
-// ever.
-const keptBuffer = 64 << 10
-
-var encodeBuffers = sync.Pool{New: func() any {
-	b := new(encodeBuffer)
-	b.enc = json.NewEncoder(&b.Buffer)
-	b.enc.SetEscapeHTML(false)
-	return b
-}}
-
-// encodeData returns the compact JSON object of data.
-func encodeData(data any) (string, error) {
-	raw, isRaw := data.(json.RawMessage)
-	if data == nil || isRaw && len(raw) == 0 {
-		return "{}", nil
-	}
-	buf := encodeBuffers.Get().(*encodeBuffer)
-	buf.Reset()
-	if isRaw {
-		if err := json.Compact(&buf.Buffer, raw); err != nil {
-			return "", fmt.Errorf("%w: %w", ErrDataNotObject, err)
-		}
-	} else if err := buf.enc.Encode(data); err != nil {
-		// An encoder does not go on after an error, so this one is not kept.
-		return "", fmt.Errorf("envelope: encode data: %w", err)
-	}
-	text := string(bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}))
-	if buf.Cap() <= keptBuffer {
-		encodeBuffers.Put(buf)
-	}
-	if text == "null" && !isRaw {
-		return "{}", nil
-	}
-	// Raw parts may hold what encoding/json lets pass: invalid UTF-8, and one
-	// level of nesting more than the envelope around them leaves.
-	if c := (cursor{text: text, depth: 1}); !c.object() {
-		return "", fmt.Errorf("%w: %s", ErrDataNotObject, c.reason())
-	}
-	return text, nil
 }

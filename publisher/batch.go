@@ -3,6 +3,8 @@ package publisher
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/babelpool/babelpool/envelope"
 )
@@ -48,6 +50,8 @@ type Result struct {
 // command stores all of its messages or none. A message that cannot be encoded gets its ErrEncode and does
 // not hinder the others.
 //
+// For meta.created_at the clock is read when the batch begins and after each command.
+//
 // When a command fails, each of its messages gets its error, and the batch ends there: the messages behind it
 // are ErrNotSent. Going on would let them overtake those that failed, and would wait for a server that is
 // away once per command.
@@ -70,11 +74,14 @@ type batch struct {
 	*chunk
 }
 
-// chunk is a command in the making. Bodies are encoded one behind the other into a single buffer, and then
-// become one string that is cut up, so that a message costs no allocation for its text. The slices serve one
-// chunk, and one batch, after the other: growing them anew costs a good part of a batch's time.
+// chunk is a command in the making. Bodies are put one behind the other into a single string that is then cut
+// up, so that a message costs no allocation for its text. All but that string serves one chunk, and one batch,
+// after the other: growing it anew costs a good part of a batch's time.
 type chunk struct {
-	text    []byte
+	writer *envelope.Writer
+	fresh  envelope.Fresh // the message that is encoded now
+
+	text    strings.Builder
 	members []member
 	bodies  []string
 }
@@ -82,72 +89,74 @@ type chunk struct {
 // member is a message of the chunk in the making: its place in the batch, and where its body ends in text.
 type member struct{ message, end int }
 
-// keep puts a chunk's slices away for the next batch, unless a huge body made them grow.
+// keep puts a chunk away for the next batch, without what it holds of this one.
 func (p *Publisher) keep(c *chunk) {
-	if cap(c.text) > 2*chunkBytes {
-		return
-	}
-	clear(c.bodies[:cap(c.bodies)]) // they hold on to the text of the last command
-	c.text, c.members = c.text[:0], c.members[:0]
+	c.fresh = envelope.Fresh{}
+	clear(c.bodies[:cap(c.bodies)])
 	p.chunks.Put(c)
 }
 
 // run sends the chunks until one fails and returns that one's error.
 func (b *batch) run(ctx context.Context) error {
+	b.fresh.CreatedAt = time.Now().UnixMilli()
 	for i := range b.messages {
-		start := len(b.text)
-		if err := b.encode(i); err != nil {
+		body, err := b.encode(i)
+		if err != nil {
 			b.results[i].Err = err
 			continue
 		}
-		if len(b.members) > 0 && len(b.text) > chunkBytes {
-			// The new body stays behind for the next chunk.
-			if err := b.flush(ctx, start); err != nil {
+		if len(b.members) > 0 && b.text.Len()+len(body) > chunkBytes {
+			if err := b.flush(ctx); err != nil {
 				b.abandon(i)
 				return err
 			}
 		}
-		b.members = append(b.members, member{i, len(b.text)})
+		if len(b.members) == 0 {
+			b.reserve(len(body), len(b.messages)-i)
+		}
+		b.text.Write(body)
+		b.members = append(b.members, member{i, b.text.Len()})
 		if len(b.members) == chunkMessages {
-			if err := b.flush(ctx, len(b.text)); err != nil {
+			if err := b.flush(ctx); err != nil {
 				b.abandon(i + 1)
 				return err
 			}
 		}
 	}
-	return b.flush(ctx, len(b.text))
+	return b.flush(ctx)
 }
 
-// encode appends the body of a message to text and notes its id.
-func (b *batch) encode(i int) error {
-	m := &b.messages[i]
-	var given [2]Option
-	opts := given[:0]
-	if m.ID != "" {
-		opts = append(opts, WithID(m.ID))
+// reserve makes room for a chunk, whose first body has this size, in a batch that has so many messages left:
+// mostly they are alike. Text that grows is copied each time.
+func (c *chunk) reserve(first, left int) {
+	all := (first + first/8) * min(left, chunkMessages)
+	c.text.Grow(max(first, min(all, chunkBytes)))
+}
+
+// encode makes the body of a message, which is valid until the next, and notes its id.
+func (b *batch) encode(i int) ([]byte, error) {
+	m, f := &b.messages[i], &b.fresh
+	f.URN, f.Data, f.ID, f.TraceID = m.URN, m.Data, m.ID, m.TraceID
+	if strings.TrimSpace(f.ID) == "" {
+		f.ID = b.writer.NewID()
 	}
-	if m.TraceID != "" {
-		opts = append(opts, WithTraceID(m.TraceID))
-	}
-	e, err := envelope.New(m.URN, b.publisher.queue, m.Data, opts...)
+	body, err := b.writer.Text(f)
 	if err != nil {
-		return encodeError(err)
+		return nil, encodeError(err)
 	}
-	b.results[i].ID = e.Meta.ID
+	b.results[i].ID = f.ID
 	if len(m.Headers) > 0 {
-		b.text = append(b.text, b.publisher.frame(b.publisher.text(&e), m.Headers)...)
-	} else {
-		b.text = e.AppendTo(b.text)
+		body = []byte(b.publisher.frame(string(body), m.Headers))
 	}
-	return nil
+	return body, nil
 }
 
-// flush sends the members, whose bodies are text[:end], and keeps the rest of text.
-func (b *batch) flush(ctx context.Context, end int) error {
+// flush sends the members.
+func (b *batch) flush(ctx context.Context) error {
 	if len(b.members) == 0 {
 		return nil
 	}
-	all, from := string(b.text[:end]), 0
+	all, from := b.text.String(), 0
 	b.bodies = b.bodies[:0]
 	for _, m := range b.members {
 		b.bodies = append(b.bodies, all[from:m.end])
@@ -159,8 +168,9 @@ func (b *batch) flush(ctx context.Context, end int) error {
 			b.results[m.message].Err = err
 		}
 	}
-	b.text = b.text[:copy(b.text, b.text[end:])]
+	b.text.Reset()
 	b.members = b.members[:0]
+	b.fresh.CreatedAt = time.Now().UnixMilli()
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,9 +13,8 @@ import (
 	"github.com/babelpool/babelpool/lua"
 )
 
-// keptBuffer is the largest encoding buffer that is kept for the next message; one huge message must not
-// occupy memory for ever.
-const keptBuffer = 64 << 10
+// typicalBody is what most bodies fit into.
+const typicalBody = 512
 
 // store is what a Publisher needs of either layout. Publish stores all bodies or none, and is sent once.
 // PublishIn only queues commands.
@@ -34,7 +34,7 @@ type Publisher struct {
 	logger *slog.Logger
 
 	warned  atomic.Bool // that headers are dropped (F4)
-	buffers sync.Pool   // *[]byte to encode a message into
+	writers sync.Pool   // *envelope.Writer
 	chunks  sync.Pool   // *chunk to make a batch's commands in
 }
 
@@ -51,8 +51,8 @@ func newPublisher(cfg Config, now func() string) (*Publisher, error) {
 	if p.logger == nil {
 		p.logger = slog.Default()
 	}
-	p.buffers.New = func() any { return new([]byte) }
-	p.chunks.New = func() any { return new(chunk) }
+	p.writers.New = func() any { return envelope.NewWriter(p.queue) }
+	p.chunks.New = func() any { return &chunk{writer: envelope.NewWriter(p.queue)} }
 	o := lua.Options{Client: cfg.Client, Keys: keys, Now: now}
 	if cfg.Layout == Zset {
 		p.zset = lua.NewZset(o)
@@ -75,34 +75,46 @@ func newPublisher(cfg Config, now func() string) (*Publisher, error) {
 // outcome is waited for. That wait is bounded by the client's timeouts and, for a message that went alone, by
 // the context's deadline where the client honours it (ContextTimeoutEnabled).
 func (p *Publisher) Publish(ctx context.Context, urn string, data any, opts ...Option) (string, error) {
-	id, body, err := p.encode(urn, data, opts)
+	w := p.writers.Get().(*envelope.Writer)
+	id, body, err := p.write(w, urn, data, opts)
 	if err != nil {
+		p.writers.Put(w)
 		return "", err
 	}
 	if err := ended(ctx); err != nil {
+		p.writers.Put(w)
 		return id, err
 	}
-	return id, p.group.publish(ctx, body)
+	c, place := p.group.join(body)
+	p.writers.Put(w)
+	return id, p.group.outcome(ctx, c, place)
+}
+
+// write makes a message's id and body, which is valid until the next use of w.
+func (p *Publisher) write(
+	w *envelope.Writer, urn string, data any, opts []Option,
+) (id string, body []byte, err error) {
+	if len(opts) == 0 {
+		m := envelope.Fresh{URN: urn, Data: data, ID: w.NewID(), CreatedAt: time.Now().UnixMilli()}
+		if body, err = w.Text(&m); err != nil {
+			return "", nil, encodeError(err)
+		}
+		return m.ID, body, nil
+	}
+	e, err := envelope.New(urn, p.queue, data, opts...)
+	if err != nil {
+		return "", nil, encodeError(err)
+	}
+	return e.Meta.ID, e.AppendTo(make([]byte, 0, typicalBody)), nil
 }
 
 // encode makes a message's id and body.
 func (p *Publisher) encode(urn string, data any, opts []Option) (id, body string, err error) {
-	e, err := envelope.New(urn, p.queue, data, opts...)
-	if err != nil {
-		return "", "", encodeError(err)
-	}
-	return e.Meta.ID, p.text(&e), nil
-}
-
-// text is e.Encode() with a buffer that is used again.
-func (p *Publisher) text(e *envelope.Envelope) string {
-	buf := p.buffers.Get().(*[]byte)
-	*buf = e.AppendTo((*buf)[:0])
-	body := string(*buf)
-	if cap(*buf) <= keptBuffer {
-		p.buffers.Put(buf)
-	}
-	return body
+	w := p.writers.Get().(*envelope.Writer)
+	id, text, err := p.write(w, urn, data, opts)
+	body = string(text)
+	p.writers.Put(w)
+	return id, body, err
 }
 
 // send stores bodies with one command.

@@ -11,7 +11,7 @@ import (
 // It is encoded as it stands, unknown keys included (E4), but for forbidden ones (E5): attempts, meta.queue
 // and a dead letter record are the caller's business. One that no consumer would accept (E3) is ErrEncode.
 func (p *Publisher) PublishEnvelope(ctx context.Context, e envelope.Envelope) error {
-	body := p.text(&e)
+	body := e.Encode()
 	if _, err := envelope.Decode(body); err != nil {
 		return encodeError(err)
 	}
