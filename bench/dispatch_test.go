@@ -11,7 +11,7 @@ import (
 
 // BenchmarkDecode is the decoding of an envelope; envelope.BenchmarkDecode compares ways to do it.
 func BenchmarkDecode(b *testing.B) {
-	text := body(b, 1, bodyBytes)
+	text := newBodies(b, bodyBytes).at(1)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -30,7 +30,7 @@ func BenchmarkDispatch(b *testing.B) {
 		}
 		return d.Bind(&order)
 	})
-	e, err := envelope.Decode(body(b, 1, bodyBytes))
+	e, err := envelope.Decode(newBodies(b, bodyBytes).at(1))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/babelpool/babelpool/internal/flow"
 	"github.com/babelpool/babelpool/publisher"
 )
 
@@ -31,7 +30,7 @@ func BenchmarkPublish(b *testing.B) {
 	ctx := context.Background()
 	b.Run("rpush/batch=256", func(b *testing.B) {
 		r.fill(b, queue, 0)
-		text := body(b, 1, bodyBytes)
+		text := newBodies(b, bodyBytes).at(1)
 		values := make([]any, publishBatch)
 		for i := range values {
 			values[i] = text
@@ -44,10 +43,10 @@ func BenchmarkPublish(b *testing.B) {
 	})
 	b.Run("rpush/routines=64", func(b *testing.B) {
 		r.fill(b, queue, 0)
-		text := body(b, 1, bodyBytes)
+		text := newBodies(b, bodyBytes).at(1)
 		r.measure(b, b.N, func() { inRoutines(b, func() error { return r.client.RPush(ctx, queue, text).Err() }) })
 	})
-	for _, layout := range []flow.Layout{flow.Legacy, flow.Zset} {
+	for _, layout := range both {
 		p, err := publisher.New(publisher.Config{Client: r.client, Queue: queue, Layout: layout})
 		must(b, err)
 		b.Run(layout.String()+"/batch=256", func(b *testing.B) {

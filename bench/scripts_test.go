@@ -112,7 +112,7 @@ func BenchmarkSweep(b *testing.B) {
 
 func eachBatch(b *testing.B, run func(b *testing.B, r *rig, layout flow.Layout, batch int)) {
 	r := newRig(b, false)
-	for _, layout := range []flow.Layout{flow.Legacy, flow.Zset} {
+	for _, layout := range both {
 		for _, batch := range batches {
 			b.Run(layout.String()+"/batch="+strconv.Itoa(batch), func(b *testing.B) { run(b, r, layout, batch) })
 		}
@@ -122,10 +122,16 @@ func eachBatch(b *testing.B, run func(b *testing.B, r *rig, layout flow.Layout, 
 // reserveAll reserves all that is ready.
 func reserveAll(b *testing.B, store lua.Store, batch int) []*flow.Reservation {
 	b.Helper()
-	held := make([]*flow.Reservation, 0, b.N)
-	for len(held) < b.N {
+	return reserveMore(b, store, make([]*flow.Reservation, 0, b.N), b.N, batch)
+}
+
+// reserveMore reserves until n are held.
+func reserveMore(b *testing.B, store lua.Store, held []*flow.Reservation, n, batch int) []*flow.Reservation {
+	b.Helper()
+	for len(held) < n {
+		most := min(batch, n-len(held))
 		got, err := store.Reserve(context.Background(), flow.ReserveRequest{
-			Most: batch, Bytes: 64 << 20, FirstPop: batch, Migration: 1000,
+			Most: most, Bytes: 64 << 20, FirstPop: most, Migration: 1000,
 		})
 		must(b, err)
 		if got.Lease == nil {

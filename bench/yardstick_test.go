@@ -4,13 +4,12 @@ import (
 	"context"
 	"testing"
 
-	"github.com/babelpool/babelpool/internal/flow"
 	"github.com/babelpool/babelpool/internal/yardstick"
 )
 
 // BenchmarkCeiling is the reserve and settle scripts and nothing else: no decoding, no handlers, no leases.
 func BenchmarkCeiling(b *testing.B) {
-	for _, layout := range []flow.Layout{flow.Legacy, flow.Zset} {
+	for _, layout := range both {
 		b.Run(layout.String(), func(b *testing.B) {
 			r := newRig(b, false)
 			store, keys := r.store(b, layout)

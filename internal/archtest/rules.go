@@ -54,6 +54,7 @@ var layers = []row{
 	{"internal/testredis", "internal/redisproc"},
 	{"internal/faultproxy", ""},
 	{"internal/testlog", ""},
+	{"internal/plots", ""}, // of the load test and of the benchmarks' results
 	{"internal/redisproc", ""},
 }
 
