@@ -5,9 +5,11 @@ COUNT    ?= 6
 SIZE     ?= 200000x
 MESSAGES ?= 200000
 RUNS     ?= 5
+OUT      ?= bench/results/growth.txt
+PEERS    ?= $(lastword $(sort $(wildcard bench/results/peers-*.json)))
 
 
-.PHONY: help test race serial lint fmt bench bench-once bench-compare bench-peers stress fuzz loadtest cover
+.PHONY: help test race serial lint fmt bench bench-once bench-compare bench-peers bench-growth chart stress fuzz loadtest cover
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
@@ -41,6 +43,12 @@ bench-compare: ## the end-to-end benchmarks at BASE and here, in turn, compared 
 bench-peers: ## the same work on other queues, in turn; one table, and a dated file in bench/results
 	cd bench/peers/bullmq && npm install --no-audit --no-fund --no-package-lock --loglevel=error
 	cd bench/peers && $(GO) run . -messages $(MESSAGES) -runs $(RUNS) -out ../results -revision "$$(git rev-parse --short HEAD)"
+
+bench-growth: ## how the cost of a message grows with the work; tables and raw lines in OUT
+	./bench/growth.sh $(COUNT) $(SIZE) $(OUT)
+
+chart: ## the chart of the README, from PEERS, a results file
+	$(GO) run ./bench/chart -in $(PEERS) -out docs/peers.svg
 
 stress: ## the long forms of the fault tests, and every concurrent package ten times
 	BQ_REQUIRE_REDIS=1 BQ_STRESS=1 $(GO) test -count 1 -timeout 60m ./internal/faulttest

@@ -8,7 +8,7 @@ import (
 
 const (
 	concurrency = 64
-	prefetch    = 512
+	prefetch    = 1024
 )
 
 // BenchmarkEndToEnd is a pool that consumes a full queue; the handler binds data into a struct and returns.

@@ -28,3 +28,12 @@ func BenchmarkFloor(b *testing.B) {
 		must(b, yardstick.Floor(context.Background(), r.client, queue, queue+":processing", b.N))
 	})
 }
+
+// BenchmarkListScripts is the same by two scripts that know nothing of deadlines.
+func BenchmarkListScripts(b *testing.B) {
+	r := newRig(b, false)
+	r.fill(b, queue, b.N)
+	r.measure(b, b.N, func() {
+		must(b, yardstick.ListScripts(context.Background(), r.client, queue, queue+":processing", b.N))
+	})
+}

@@ -26,6 +26,9 @@ const everything = 1 << 30
 
 func contenders() []contender {
 	return []contender{
+		{"list-scripts", everything, pushTo(queue), func(ctx context.Context, b *bench) error {
+			return yardstick.ListScripts(ctx, b.client, queue, queue+":processing", len(b.bodies))
+		}},
 		{"floor", everything, pushTo(queue), func(ctx context.Context, b *bench) error {
 			return yardstick.Floor(ctx, b.client, queue, queue+":processing", len(b.bodies))
 		}},

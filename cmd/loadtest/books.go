@@ -22,7 +22,8 @@ const (
 	anywhere = inReady | inFlight | inDelayed | inDeadLetters
 )
 
-// entry is what is known of one message. Publishers, handlers and the final read write it.
+// entry is what is known of one message. Publishers, handlers and the final read write it, in several processes
+// perhaps.
 type entry struct {
 	starts    atomic.Uint32 // handler runs
 	successes atomic.Uint32 // handler runs that returned nil
@@ -31,49 +32,96 @@ type entry struct {
 
 func (e *entry) add(m mark) (before mark) { return mark(e.marks.Or(uint32(m))) }
 
-const pageSize = 1 << 13 // entries, about 100 kB
+// leafSize is in entries. A leaf has 768 KiB, a multiple of every system's memory page.
+const leafSize = 1 << 16
 
-type page [pageSize]entry
+type leaf [leafSize]entry
 
 // books are the entries of all messages of a run, by sequence number. They grow while messages are published,
-// page by page, so that an entry never moves and handlers take no lock.
+// leaf by leaf, so that an entry never moves and handlers take no lock.
+//
+// With several processes they lie in memory that all share. So a success is in the books before its message
+// can be acked, whatever kills the process next; a record on its way through a pipe would die with it, and its
+// message would pass for lost. And all processes count a message's starts together.
 type books struct {
-	grow  sync.Mutex
-	pages atomic.Pointer[[]*page] // replaced whole when it grows
-	size  atomic.Int64            // sequence numbers opened
+	grow   sync.Mutex
+	leaves atomic.Pointer[[]*leaf] // replaced whole when it grows
+	size   *atomic.Int64           // sequence numbers opened, by the process that publishes
+	shared *sharedMemory           // nil when the books are this process's own
 
 	stored    atomic.Int64 // messages marked stored
 	doubtful  atomic.Int64 // messages marked doubtful
 	strangers atomic.Int64 // bodies in the queue's keys that are no message of this run
 }
 
+// newBooks makes books of this process's own.
 func newBooks() *books {
-	b := &books{}
-	b.pages.Store(&[]*page{})
+	b := &books{size: &atomic.Int64{}}
+	b.leaves.Store(&[]*leaf{})
 	return b
 }
 
+// newSharedBooks makes books in shared memory, which must outlast them.
+func newSharedBooks(m *sharedMemory) (*books, error) {
+	b := &books{shared: m}
+	b.leaves.Store(&[]*leaf{})
+	var err error
+	b.size, err = m.size()
+	return b, err
+}
+
 // open makes room for the sequence numbers below size.
-func (b *books) open(size int64) {
+func (b *books) open(size int64) error {
 	b.grow.Lock()
 	defer b.grow.Unlock()
 	if size <= b.size.Load() {
-		return
+		return nil
 	}
-	pages := *b.pages.Load()
-	for int64(len(pages))*pageSize < size {
-		pages = append(pages, &page{}) // what others read behind the old length does not change
+	err := b.addLeaves(size, func(i int) (*leaf, error) {
+		if b.shared == nil {
+			return &leaf{}, nil
+		}
+		return b.shared.newLeaf(i)
+	})
+	if err == nil {
+		b.size.Store(size)
 	}
-	b.pages.Store(&pages)
-	b.size.Store(size)
+	return err
 }
 
-// entry is the entry of a sequence number, nil when none was opened for it.
+// follow makes room for a message that another process has opened; known is false when none has.
+func (b *books) follow(seq int64) (known bool, err error) {
+	if seq < 0 || seq >= b.size.Load() {
+		return false, nil
+	}
+	if seq < int64(len(*b.leaves.Load()))*leafSize {
+		return true, nil
+	}
+	b.grow.Lock()
+	defer b.grow.Unlock()
+	return true, b.addLeaves(seq+1, b.shared.leaf)
+}
+
+// addLeaves adds what is missing for the sequence numbers below size. Called with the lock.
+func (b *books) addLeaves(size int64, next func(i int) (*leaf, error)) error {
+	leaves := *b.leaves.Load()
+	for int64(len(leaves))*leafSize < size {
+		p, err := next(len(leaves))
+		if err != nil {
+			return err
+		}
+		leaves = append(leaves, p) // what others read behind the old length does not change
+	}
+	b.leaves.Store(&leaves)
+	return nil
+}
+
+// entry is the entry of a message that open or follow has made room for, nil when none was opened for it.
 func (b *books) entry(seq int64) *entry {
 	if seq < 0 || seq >= b.size.Load() {
 		return nil
 	}
-	return &(*b.pages.Load())[seq/pageSize][seq%pageSize]
+	return &(*b.leaves.Load())[seq/leafSize][seq%leafSize]
 }
 
 // published notes what became of the publish of a message.
@@ -90,12 +138,12 @@ func (b *books) published(seq int64, m mark) {
 
 // started notes the start of a handler and returns which one of the message it is, from 1; 0 when there is no
 // such message.
-func (b *books) started(seq int64) int {
-	e := b.entry(seq)
-	if e == nil {
-		return 0
+func (b *books) started(seq int64) (run int, err error) {
+	known, err := b.follow(seq)
+	if err != nil || !known {
+		return 0, err
 	}
-	return int(e.starts.Add(1))
+	return int(b.entry(seq).starts.Add(1)), nil
 }
 
 // succeeded notes a handler that is about to return nil.

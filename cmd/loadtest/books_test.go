@@ -13,6 +13,15 @@ type history struct {
 	starts, successes int
 }
 
+func start(t *testing.T, b *books, seq int64) (run int) {
+	t.Helper()
+	run, err := b.started(seq)
+	if err != nil {
+		t.Error(err)
+	}
+	return run
+}
+
 func TestTally(t *testing.T) {
 	t.Parallel()
 	acked := history{[]mark{stored}, 1, 1}
@@ -63,7 +72,9 @@ func TestTally(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBooks()
-			b.open(int64(len(tt.messages)))
+			if err := b.open(int64(len(tt.messages))); err != nil {
+				t.Fatal(err)
+			}
 			for seq, h := range tt.messages {
 				for _, m := range h.marks {
 					if m&anywhere != 0 {
@@ -73,7 +84,7 @@ func TestTally(t *testing.T) {
 					}
 				}
 				for range h.starts {
-					b.started(int64(seq))
+					start(t, b, int64(seq))
 				}
 				for range h.successes {
 					b.succeeded(int64(seq))
@@ -93,16 +104,18 @@ func TestTally(t *testing.T) {
 func TestStrangersUnbalanceTheBooks(t *testing.T) {
 	t.Parallel()
 	b := newBooks()
-	b.open(1)
+	if err := b.open(1); err != nil {
+		t.Fatal(err)
+	}
 	b.published(0, stored)
-	b.started(0)
+	start(t, b, 0)
 	b.succeeded(0)
 	b.found(-1, inDeadLetters)
 	b.found(1, inReady)
 	if got := b.tally(); got.Strangers != 2 || got.balanced() {
 		t.Errorf("%+v", got)
 	}
-	if n := b.started(1); n != 0 {
+	if n := start(t, b, 1); n != 0 {
 		t.Errorf("a message that was never opened has start %d", n)
 	}
 }
@@ -110,16 +123,19 @@ func TestStrangersUnbalanceTheBooks(t *testing.T) {
 // The books of several pages are written by publishers and handlers at once, while they grow.
 func TestBooksGrowUnderTheirWriters(t *testing.T) {
 	t.Parallel()
-	const writers, each = 4, pageSize
+	const writers, each = 4, leafSize / 2
 	b := newBooks()
 	var wg sync.WaitGroup
 	for w := range int64(writers) {
 		wg.Go(func() {
 			for i := range int64(each) {
 				seq := i*writers + w
-				b.open(seq + 1)
+				if err := b.open(seq + 1); err != nil {
+					t.Error(err)
+					return
+				}
 				b.published(seq, stored)
-				if n := b.started(seq); n != 1 {
+				if n := start(t, b, seq); n != 1 {
 					t.Errorf("start %d of message %d", n, seq)
 				}
 				b.succeeded(seq)

@@ -5,10 +5,19 @@
 // and what lies there is entered too. A published message must then be acked, in the dead letters, or still in
 // one of the queue's places; one that is nowhere is lost.
 //
-//	go run ./cmd/loadtest                          20,000 messages, legacy layout
-//	go run ./cmd/loadtest -layout zset -json -     the report as JSON on stdout
+//	go run ./cmd/loadtest                                            20,000 messages, legacy layout
+//	go run ./cmd/loadtest -layout zset -json -                       the report as JSON on stdout
+//	go run ./cmd/loadtest -rate 5000 -duration 10s -html load.html   latency, and a page with charts
+//	go run ./cmd/loadtest -processes 4                               four consumers that compete
+//	go run ./cmd/loadtest -sweep -concurrency 16,64 -prefetch 64,256 which setting is the fastest
 //
-// In flow flags; out flow a table, the report and the exit code: 0 when the books balance, 1 when they do not
-// or the run failed, 2 when the flags make no sense. The queue's name is the run's own, and only its keys are
-// removed at the end.
+// With -rate the load is an open loop: a message's latency counts from the time it was due, and messages that
+// were sent late are counted as missed. With -processes the program starts itself again, once for each
+// consumer; this process publishes, and the books lie in memory that all of them share, so that they close
+// also when a consumer is killed. No consumer outlives the run. A sweep is one run after another, each with a
+// queue of its own, on one server.
+//
+// In flow flags; out flow a table, the report, a page and the exit code: 0 when the books balance, 1 when they
+// do not or the run failed, 2 when the flags make no sense. The queue's name is the run's own, and only its
+// keys are removed at the end.
 package main

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,12 +20,6 @@ const (
 	defaultConcurrency = 64
 	defaultPayload     = 300
 	defaultRetryAfter  = 90 * time.Second
-	prefetchPerWorker  = 4
-
-	leastRetryAfter = 2 * time.Second // L5
-	mostMessages    = 1_000_000_000   // 12 bytes of books each
-	mostHeld        = 1_000_000       // a channel has a place for each
-	mostPayload     = 256 << 20       // Redis takes 512 MiB in one piece; a script holds it more than once
 )
 
 // config is what the flags say, checked.
@@ -37,22 +30,29 @@ type config struct {
 	messages    int64         // 0 when duration is set
 	duration    time.Duration // 0 when messages is set
 	rate        float64       // per second, 0 = as fast as possible
-	concurrency int
-	prefetch    int
-	payload     int // bytes of the envelope
-	handlerTime time.Duration
+	concurrency int           // of each process; of a sweep's run while it goes on
+	prefetch    int           // likewise
+	batch       int           // likewise; 0 = the pool's default
+	processes   int           // that consume
+	payload     int           // bytes of the envelope
+	handlerTime handlerTime
 	fail        float64 // probability
 	backoff     time.Duration
 	retryAfter  time.Duration
 	legacyRetry pool.LegacyRetry
 	maxAttempts int64
 	prefill     bool
-	json        string // file, "-" or ""
+	sweep       *sweepPlan // nil unless this is a sweep
+	json        string     // file, "-" or ""
+	html        string     // file or ""
 }
 
 // rawFlags are the flags whose text is interpreted after parsing, so that all problems are reported at once.
 type rawFlags struct {
-	layout, legacyRetry string
+	layout, legacyRetry          string
+	concurrency, prefetch, batch intList
+	sweep                        bool
+	runs                         int
 }
 
 func newFlagSet(c *config, raw *rawFlags) *flag.FlagSet {
@@ -66,9 +66,14 @@ func newFlagSet(c *config, raw *rawFlags) *flag.FlagSet {
 	fs.Float64Var(&c.rate, "rate", 0, "`N` messages per second, each sent at its own time; 0 = as fast as possible")
 	fs.BoolVar(&c.prefill, "prefill", false, "publish everything first, then time the consumption")
 	fs.IntVar(&c.payload, "payload", defaultPayload, "`BYTES` size of each envelope")
-	fs.IntVar(&c.concurrency, "concurrency", defaultConcurrency, "`N` workers")
-	fs.IntVar(&c.prefetch, "prefetch", 0, "`N` most messages held at a time; 0 = 4 times concurrency")
-	duration(fs, &c.handlerTime, "handler-time", 0, "`D` how long each handler takes")
+	raw.concurrency, raw.prefetch, raw.batch = intList{defaultConcurrency}, intList{0}, intList{0}
+	fs.IntVar(&c.processes, "processes", 1, "`N` processes that consume the queue, each with a pool of its own; this one publishes")
+	fs.Var(&raw.concurrency, "concurrency", "`N` workers of each process; a list such as 16,64,256 with -sweep")
+	fs.Var(&raw.prefetch, "prefetch", "`N` most messages that each process holds at a time; 0 = 4 times concurrency; a list with -sweep")
+	fs.Var(&raw.batch, "batch", "`N` most messages that one call to Redis reserves or settles, up to 1000; 0 = the pool's default; "+
+		"a list with -sweep")
+	fs.Var(&c.handlerTime, "handler-time", "`D|exponential:D` how long each handler takes: always D, or a time of its own for each "+
+		"message with D as the mean and 20 times that as the most")
 	fs.Float64Var(&c.fail, "fail", 0, "`P` probability, from 0 to 1, that a handler fails")
 	duration(fs, &c.retryAfter, "retry-after", defaultRetryAfter, "`D` the lease: what is not settled comes back after it; whole "+
 		"seconds")
@@ -76,6 +81,10 @@ func newFlagSet(c *config, raw *rawFlags) *flag.FlagSet {
 	fs.StringVar(&raw.legacyRetry, "legacy-retry", "leave", "`leave|requeue` legacy: a failed message is left to its lease, or goes "+
 		"to the tail at once")
 	fs.Int64Var(&c.maxAttempts, "max-attempts", 0, "`N` dead-letter a message that failed so often; 0 = never")
+	fs.BoolVar(&raw.sweep, "sweep", false, "measure every combination of the lists of -concurrency, -prefetch and -batch, each in a "+
+		"prefilled run, and compare them")
+	fs.IntVar(&raw.runs, "runs", 1, "`N` with -sweep: runs of each combination; their medians are compared")
+	fs.StringVar(&c.html, "html", "", "`FILE` write a page with charts too")
 	fs.StringVar(&c.json, "json", "", "`FILE|-` write the report as JSON too; with - everything else goes to stderr")
 	return fs
 }
@@ -123,82 +132,12 @@ func parseFlags(args []string, getenv func(string) string) (config, error) {
 		fail("-legacy-retry: %q is neither leave nor requeue", raw.legacyRetry)
 	}
 	c.checkVolume(given, fail)
-	c.checkSizes(given, fail)
+	c.checkSizes(&raw, fail)
+	c.checkSweep(&raw, given, fail)
 	c.checkRetries(fail)
+	c.checkProcesses(fail)
+	if c.html != "" && c.html == c.json {
+		fail("-html: %q is the file of -json", c.html)
+	}
 	return c, errors.Join(problems...)
-}
-
-func (c *config) checkVolume(given map[string]bool, fail func(string, ...any)) {
-	if given["messages"] && given["duration"] {
-		fail("-duration: says how long to publish, and -messages how many; give one of them")
-	}
-	if c.messages < 1 || c.messages > mostMessages {
-		fail("-messages: %d is not from 1 to %d", c.messages, mostMessages)
-	}
-	if given["duration"] {
-		c.messages = 0
-		if c.duration <= 0 {
-			fail("-duration: %s is not above zero", c.duration)
-		}
-	}
-	if !(c.rate >= 0) || math.IsInf(c.rate, 1) {
-		fail("-rate: %v is not a number of messages per second, or 0 for as fast as possible", c.rate)
-	}
-}
-
-func (c *config) checkSizes(given map[string]bool, fail func(string, ...any)) {
-	if c.concurrency < 1 || c.concurrency > mostHeld {
-		fail("-concurrency: %d is not from 1 to %d", c.concurrency, mostHeld)
-	}
-	if !given["prefetch"] || c.prefetch == 0 {
-		c.prefetch = max(1, min(prefetchPerWorker*c.concurrency, mostHeld))
-	}
-	switch {
-	case c.prefetch < 0 || c.prefetch > mostHeld:
-		fail("-prefetch: %d is not from 1 to %d", c.prefetch, mostHeld)
-	case c.prefetch < min(c.concurrency, mostHeld):
-		fail("-prefetch: %d is less than -concurrency, %d: some workers would never have work", c.prefetch, c.concurrency)
-	}
-	if c.payload < 1 || c.payload > mostPayload {
-		fail("-payload: %d is not from 1 to %d bytes", c.payload, mostPayload)
-	}
-}
-
-func (c *config) checkRetries(fail func(string, ...any)) {
-	if c.handlerTime < 0 {
-		fail("-handler-time: %s is negative", c.handlerTime)
-	}
-	if c.backoff < 0 {
-		fail("-backoff: %s is negative", c.backoff)
-	}
-	if c.retryAfter <= leastRetryAfter-time.Second { // it is rounded up to whole seconds (L5)
-		fail("-retry-after: %s is less than %s", c.retryAfter, leastRetryAfter)
-	}
-	if !(c.fail >= 0 && c.fail <= 1) {
-		fail("-fail: %v is no probability from 0 to 1", c.fail)
-	}
-	if c.maxAttempts < 0 {
-		fail("-max-attempts: %d is negative", c.maxAttempts)
-	}
-	requeues := c.legacyRetry == pool.Requeue
-	switch {
-	case c.layout == pool.Legacy && requeues && c.maxAttempts == 0:
-		fail("-legacy-retry: requeue needs -max-attempts, or a message that always fails goes round for ever")
-	case c.layout == pool.Legacy && !requeues && c.maxAttempts > 0:
-		fail("-max-attempts: the legacy layout counts attempts only with -legacy-retry requeue")
-	case c.fail == 1 && c.maxAttempts == 0:
-		fail("-fail: with 1 and without -max-attempts no message would ever be done")
-	}
-}
-
-// notes are what the flags say in vain.
-func (c *config) notes() []string {
-	var notes []string
-	if c.layout == pool.Legacy && c.backoff > 0 {
-		notes = append(notes, "-backoff has no effect in the legacy layout, which has no delayed messages; see -retry-after")
-	}
-	if c.layout == pool.Zset && c.legacyRetry == pool.Requeue {
-		notes = append(notes, "-legacy-retry has no effect in the zset layout; see -backoff")
-	}
-	return notes
 }

@@ -19,7 +19,7 @@ func noEnv(string) string { return "" }
 func TestParseFlags(t *testing.T) {
 	t.Parallel()
 	defaults := config{
-		redisFlag: envRedis, layout: pool.Legacy, messages: 20_000, concurrency: 64, prefetch: 256, payload: 300,
+		redisFlag: envRedis, layout: pool.Legacy, messages: 20_000, concurrency: 64, prefetch: 256, payload: 300, processes: 1,
 		retryAfter: 90 * time.Second, legacyRetry: pool.Leave,
 	}
 	with := func(change func(*config)) config {
@@ -28,15 +28,46 @@ func TestParseFlags(t *testing.T) {
 		return c
 	}
 	for args, want := range map[string]config{
-		"":                                defaults,
-		"-layout zset":                    with(func(c *config) { c.layout = pool.Zset }),
-		"-duration 3s":                    with(func(c *config) { c.messages, c.duration = 0, 3*time.Second }),
-		"-messages 500":                   with(func(c *config) { c.messages = 500 }),
-		"-rate 0.5":                       with(func(c *config) { c.rate = 0.5 }),
-		"-concurrency 10":                 with(func(c *config) { c.concurrency, c.prefetch = 10, 40 }),
-		"-concurrency 64 -prefetch 512":   with(func(c *config) { c.prefetch = 512 }),
-		"-payload 100000":                 with(func(c *config) { c.payload = 100_000 }),
-		"-handler-time 5ms":               with(func(c *config) { c.handlerTime = 5 * time.Millisecond }),
+		"":                              defaults,
+		"-layout zset":                  with(func(c *config) { c.layout = pool.Zset }),
+		"-duration 3s":                  with(func(c *config) { c.messages, c.duration = 0, 3*time.Second }),
+		"-messages 500":                 with(func(c *config) { c.messages = 500 }),
+		"-rate 0.5":                     with(func(c *config) { c.rate = 0.5 }),
+		"-concurrency 10":               with(func(c *config) { c.concurrency, c.prefetch = 10, 40 }),
+		"-concurrency 64 -prefetch 512": with(func(c *config) { c.prefetch = 512 }),
+		"-payload 100000":               with(func(c *config) { c.payload = 100_000 }),
+		"-handler-time 5ms":             with(func(c *config) { c.handlerTime = handlerTime{"5ms", 5 * time.Millisecond, false} }),
+		"-handler-time constant:5ms": with(func(c *config) {
+			c.handlerTime = handlerTime{"constant:5ms", 5 * time.Millisecond, false}
+		}),
+		"-handler-time exponential:1m": with(func(c *config) {
+			c.handlerTime = handlerTime{"exponential:1m", time.Minute, true}
+		}),
+		"-processes 4":    with(func(c *config) { c.processes = 4 }),
+		"-html page.html": with(func(c *config) { c.html = "page.html" }),
+		"-sweep": with(func(c *config) {
+			c.prefill, c.concurrency, c.prefetch = true, 0, 0
+			c.sweep = &sweepPlan{[]int{64}, []int{0}, []int{0}, 1, []combination{{holding{64, 256}, 0}}, nil}
+		}),
+		"-sweep -concurrency 16,64 -prefetch 32,0,256 -runs 3": with(func(c *config) {
+			c.prefill, c.concurrency, c.prefetch = true, 0, 0
+			c.sweep = &sweepPlan{
+				[]int{16, 64}, []int{32, 0, 256}, []int{0}, 3,
+				[]combination{{holding{16, 32}, 0}, {holding{16, 64}, 0}, {holding{16, 256}, 0}, {holding{64, 256}, 0}},
+				[]holding{{64, 32}},
+			}
+		}),
+		"-batch 1000": with(func(c *config) { c.batch = 1000 }),
+		"-sweep -concurrency 16,64 -prefetch 32,256 -batch 1,0": with(func(c *config) {
+			c.prefill, c.concurrency, c.prefetch = true, 0, 0
+			c.sweep = &sweepPlan{
+				[]int{16, 64}, []int{32, 256}, []int{1, 0}, 1, []combination{
+					{holding{16, 32}, 1}, {holding{16, 32}, 0}, {holding{16, 256}, 1}, {holding{16, 256}, 0}, {holding{64, 256}, 1},
+					{holding{64, 256}, 0},
+				},
+				[]holding{{64, 32}},
+			}
+		}),
 		"-fail 0.05 -retry-after 2s":      with(func(c *config) { c.fail, c.retryAfter = 0.05, 2*time.Second }),
 		"-retry-after 1500ms":             with(func(c *config) { c.retryAfter = 1500 * time.Millisecond }), // rounded up by the pool
 		"-layout zset -backoff 1s":        with(func(c *config) { c.layout, c.backoff = pool.Zset, time.Second }),
@@ -54,7 +85,7 @@ func TestParseFlags(t *testing.T) {
 			t.Errorf("%q: %v", args, err)
 			continue
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{}, handlerTime{}, sweepPlan{}, combination{})); diff != "" {
 			t.Errorf("%q: (-want +got)\n%s", args, diff)
 		}
 	}
@@ -78,9 +109,34 @@ func TestParseFlagsNamesTheFlagAtFault(t *testing.T) {
 		"-prefetch 10":                      {"-prefetch", "-concurrency"},
 		"-prefetch -1":                      {"-prefetch"},
 		"-prefetch 2000000":                 {"-prefetch"},
+		"-batch -1":                         {"-batch: -1 is not from 0 to 1000"},
+		"-batch 1001":                       {"-batch: 1001 is not from 0 to 1000"},
+		"-batch some":                       {"-batch", "some", "whole number"},
+		"-batch 1,0":                        {"-batch", "1,0", "-sweep"},
+		"-sweep -batch 0,1001":              {"-batch: 1001 is not from 0 to 1000"},
+		"-sweep -batch 0,1,0":               {"-batch", "0 stands twice"},
 		"-payload 0":                        {"-payload"},
 		"-payload 999999999":                {"-payload"},
-		"-handler-time -1s":                 {"-handler-time"},
+		"-handler-time -1s":                 {"-handler-time", "-1s"},
+		"-handler-time 20":                  {"-handler-time", "20", "500ms"},
+		"-handler-time normal:20ms":         {"-handler-time", "normal:20ms", "exponential"},
+		"-handler-time exponential:":        {"-handler-time", "exponential:", "500ms"},
+		"-handler-time exponential:-5ms":    {"-handler-time", "exponential:-5ms"},
+		"-processes 0":                      {"-processes"},
+		"-processes 1000":                   {"-processes"},
+		"-processes 2 -redis miniredis":     {"-processes", "miniredis lives inside this process"},
+		"-concurrency 16,64":                {"-concurrency", "16,64", "-sweep"},
+		"-prefetch 16,64":                   {"-prefetch", "16,64", "-sweep"},
+		"-concurrency 16,":                  {"-concurrency", "16,", "whole number"},
+		"-runs 3":                           {"-runs", "-sweep"},
+		"-sweep -runs 0":                    {"-runs"},
+		"-sweep -rate 5":                    {"-rate", "-sweep"},
+		"-sweep -duration 5s":               {"-duration", "-sweep"},
+		"-sweep -concurrency 16,0":          {"-concurrency", "0"},
+		"-sweep -prefetch 256,-1":           {"-prefetch", "-1"},
+		"-sweep -prefetch 256,64,256":       {"-prefetch", "256 stands twice"},
+		"-sweep -prefetch 8,16":             {"-prefetch", "concurrency 64 with prefetch 8"},
+		"-json x -html x":                   {"-html", "-json"},
 		"-fail 1.5":                         {"-fail"},
 		"-fail NaN":                         {"-fail"},
 		"-fail 1":                           {"-fail", "-max-attempts"},
@@ -189,6 +245,7 @@ func TestBadFlagsExit2(t *testing.T) {
 	for args, text := range map[string]string{
 		"-layout list -fail 3":             "-fail",
 		"-redis miniredis -json /no/dir/x": "-json",
+		"-redis miniredis -html /no/dir/x": "-html",
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), strings.Fields(args), &stdout, &stderr)

@@ -14,8 +14,10 @@ const (
 	latencyDigits  = 3
 )
 
-// clock measures time from the start of a run. Messages carry wall-clock time, which can be set while the
-// test runs; latencies are differences on the monotonic clock.
+// clock measures time from the start of a run, or of one of its processes. Messages carry wall-clock time, the
+// one clock that Go shows and that all processes share. It can be set while the test runs, so each process looks
+// at it once, at its start; from then on it counts on the monotonic clock. Only a clock that is set between two
+// starts, a few milliseconds, would be in the latencies.
 type clock struct {
 	start time.Time
 	wall  int64 // start, Unix nanoseconds
@@ -76,8 +78,16 @@ type latency struct {
 	Max  float64 `json:"max"`
 }
 
-// summary is nil when nothing was recorded. Values are exact to three digits.
-func (l *latencies) summary() *latency {
+// add adds what another process has recorded. It returns how many values it could not.
+func (l *latencies) add(h *hdrhistogram.Histogram) (dropped int64) {
+	shard := &l.shards[0]
+	shard.Lock()
+	defer shard.Unlock()
+	return shard.h.Merge(h)
+}
+
+// all is everything that was recorded.
+func (l *latencies) all() *hdrhistogram.Histogram {
 	all := newHistogram()
 	for i := range l.shards {
 		shard := &l.shards[i]
@@ -85,6 +95,12 @@ func (l *latencies) summary() *latency {
 		all.Merge(shard.h)
 		shard.Unlock()
 	}
+	return all
+}
+
+// summary is nil when nothing was recorded. Values are exact to three digits.
+func (l *latencies) summary() *latency {
+	all := l.all()
 	if all.TotalCount() == 0 {
 		return nil
 	}

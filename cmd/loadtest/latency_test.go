@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -43,5 +44,37 @@ func TestClockMeasuresFromTheIntendedTime(t *testing.T) {
 	}
 	if d := time.Since(time.Unix(0, c.stamp(0))); d < 0 || d > time.Minute {
 		t.Errorf("the stamp of the start is %s old", d)
+	}
+}
+
+// Latencies of another process are those it took.
+func TestLatenciesArePutTogether(t *testing.T) {
+	t.Parallel()
+	var sum, other, alone = newLatencies(), newLatencies(), newLatencies()
+	for seq := range int64(1000) {
+		d := time.Duration(seq*seq) * time.Microsecond
+		alone.record(seq, d)
+		if seq%3 == 0 {
+			sum.record(seq, d)
+		} else {
+			other.record(seq, d)
+		}
+	}
+	text, err := other.all().Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{hist: text}
+	if err := m.addTo(sum); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(alone.summary(), sum.summary()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if err := (&member{}).addTo(sum); err != nil || sum.all().TotalCount() != 1000 {
+		t.Errorf("%v, %d latencies after a process without any", err, sum.all().TotalCount())
+	}
+	if err := (&member{hist: []byte("x")}).addTo(sum); err == nil {
+		t.Error("no error for what is no histogram")
 	}
 }

@@ -22,6 +22,10 @@ const (
 )
 
 func main() {
+	if os.Getenv(envMember) != "" {
+		redis.SetLogger(silence{})
+		os.Exit(processMain(os.Stdin, os.Stdout, os.Stderr))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal drains. A second one ends the process, as it would without us.
 	context.AfterFunc(ctx, stop)
@@ -42,16 +46,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		say(stderr, "loadtest -h lists the flags.\n")
 		return exitUsage
 	}
-	out, err := openOutput(cfg.json, stdout)
+	out, err := openOutputs(cfg, stdout)
 	if err != nil {
-		complain(stderr, fmt.Errorf("-json: %w", err))
+		complain(stderr, err)
 		return exitUsage
 	}
 	table := stdout
 	if cfg.json == "-" {
 		table = stderr
 	}
-	code, err := runTrial(ctx, cfg, out, table, stderr)
+	code, err := runTest(ctx, cfg, out, table, stderr)
 	if err = errors.Join(err, out.close()); err != nil {
 		complain(stderr, err)
 		return max(code, exitFailed)
@@ -59,8 +63,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// runTrial runs one test and writes its reports. The error is what went wrong beside or instead of the books.
-func runTrial(ctx context.Context, cfg config, out output, table, stderr io.Writer) (code int, err error) {
+// runTest runs one test, or a sweep, and writes its reports. The error is what went wrong beside or instead of the
+// books.
+func runTest(ctx context.Context, cfg config, out outputs, table, stderr io.Writer) (code int, err error) {
 	show := newProgress(stderr)
 	for _, note := range cfg.notes() {
 		show.notef("%s", note)
@@ -70,24 +75,30 @@ func runTrial(ctx context.Context, cfg config, out output, table, stderr io.Writ
 		return exitFailed, err
 	}
 	defer func() { err = errors.Join(err, srv.close()) }()
-	t, err := newTrial(cfg, srv, show)
-	if err != nil {
-		return exitFailed, err
+	if cfg.sweep != nil {
+		return runSweep(ctx, cfg, srv, show, out, table)
 	}
-	defer func() { err = errors.Join(err, t.removeKeys(ctx)) }()
-
-	rep, runErr := t.run(ctx)
+	rep, runErr := runTrial(ctx, cfg, srv, show)
 	if rep == nil {
 		return exitFailed, runErr
 	}
 	rep.writeTable(table)
-	if err := out.write(rep); err != nil {
-		return exitFailed, errors.Join(runErr, fmt.Errorf("-json: %w", err))
-	}
+	runErr = errors.Join(runErr, out.write(rep, rep.page(), table))
 	if runErr != nil || !rep.Reconciled {
 		return exitFailed, runErr
 	}
 	return exitBalanced, nil
+}
+
+// runTrial runs a trial from its first key to its last. It returns a report whenever the books could be closed,
+// also beside an error.
+func runTrial(ctx context.Context, cfg config, srv *server, show *progress) (rep *report, err error) {
+	t, err := newTrial(cfg, srv, show)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.close(ctx)) }()
+	return t.run(ctx)
 }
 
 // silence is a logger of the client library.

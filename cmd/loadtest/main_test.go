@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,14 @@ import (
 	"github.com/babelpool/babelpool/internal/testredis"
 )
 
+// envCommand makes the tests' program the command.
+const envCommand = "BQ_LOADTEST_TEST_COMMAND"
+
 func TestMain(m *testing.M) {
+	// A run starts its own program again for each consumer process, and tests start it as the command.
+	if os.Getenv(envMember) != "" || os.Getenv(envCommand) != "" {
+		main()
+	}
 	redis.SetLogger(silence{})
 	testredis.Main(m)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/babelpool/babelpool/internal/retry"
@@ -21,6 +22,26 @@ type pacer struct {
 	begun bool
 	start time.Duration // of the first message, on the clock
 	next  int64
+}
+
+// missedAfter is how late a message may be sent. Timers and the scheduler of a machine that has time to spare
+// are a few milliseconds late; beyond this the sender was held up, and the load was not what -rate asks for.
+const missedAfter = 10 * time.Millisecond
+
+// lateness is how far the sends lag behind their intended times, which the pacer sets. Safe for concurrent use.
+type lateness struct {
+	missed atomic.Int64 // messages sent more than missedAfter too late
+	most   atomic.Int64 // nanoseconds
+}
+
+// sent notes a message that was sent so long after its time.
+func (l *lateness) sent(late time.Duration) {
+	if late > missedAfter {
+		l.missed.Add(1)
+	}
+	for most := l.most.Load(); int64(late) > most; most = l.most.Load() {
+		l.most.CompareAndSwap(most, int64(late))
+	}
 }
 
 // slice are messages to publish now: those from first, count of them.

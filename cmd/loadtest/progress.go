@@ -28,8 +28,9 @@ type progress struct {
 	w        io.Writer
 	terminal *os.File // nil elsewhere
 
-	mu  sync.Mutex
-	bar *progressbar.ProgressBar // nil unless one is shown
+	mu   sync.Mutex
+	bar  *progressbar.ProgressBar // nil unless one is shown
+	head string                   // stands before everything that is shown, if it is not empty
 }
 
 func newProgress(w io.Writer) *progress {
@@ -48,6 +49,13 @@ func (p *progress) Write(b []byte) (int, error) {
 		_ = p.bar.Clear()
 	}
 	return p.w.Write(b)
+}
+
+// title puts a text before everything that is shown from now on.
+func (p *progress) title(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.head = text
 }
 
 // notef prints a line above the bar.
@@ -82,6 +90,9 @@ func (p *progress) follow(ctx context.Context, look func() view) {
 			return
 		case now := <-ticker.C:
 			v := look()
+			if p.head != "" { // set between two phases only
+				v.verb = p.head + " " + v.verb
+			}
 			rate := speed.add(now, v.done)
 			if p.terminal != nil {
 				p.draw(v, v.parts(rate))

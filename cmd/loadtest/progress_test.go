@@ -68,7 +68,9 @@ func TestFractionOfATimedRun(t *testing.T) {
 	}
 	tr.clock.start = tr.clock.start.Add(-30 * time.Minute)
 	tr.publishBegan.Store(1)
-	tr.books.open(100)
+	if err := tr.books.open(100); err != nil {
+		t.Fatal(err)
+	}
 	for seq := range int64(100) {
 		tr.books.published(seq, stored)
 	}

@@ -60,7 +60,9 @@ func (t *trial) publisher(ctx context.Context, p *pacer) error {
 		if !ok {
 			return nil
 		}
-		t.books.open(s.first + s.count)
+		if err := t.books.open(s.first + s.count); err != nil {
+			return err
+		}
 		if err := t.send(ctx, p, s); err != nil {
 			return err
 		}
@@ -93,7 +95,7 @@ func (t *trial) send(ctx context.Context, p *pacer, s slice) error {
 	}
 	again := retry.New()
 	for ctx.Err() == nil {
-		unsent, err := t.sendOnce(ctx, seqs, messages)
+		unsent, err := t.sendOnce(ctx, p, seqs, messages)
 		if err != nil || unsent == 0 {
 			return err
 		}
@@ -105,24 +107,31 @@ func (t *trial) send(ctx context.Context, p *pacer, s slice) error {
 
 // sendOnce makes one call and enters what became of each message. What was surely not stored it moves to the
 // front, and returns how many those are.
-func (t *trial) sendOnce(ctx context.Context, seqs []int64, messages []publisher.Message) (unsent int, refused error) {
+func (t *trial) sendOnce(
+	ctx context.Context, p *pacer, seqs []int64, messages []publisher.Message,
+) (unsent int, refused error) {
 	// Not given up at an interrupt: a command that is on its way could arrive after the final read.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
+	now := t.clock.now()
 	results, err := t.sender.PublishBatch(call, messages)
 	t.noteHealth(err)
 	for i, r := range results {
+		seq := seqs[i]
 		switch {
 		case r.Err == nil:
-			t.books.published(seqs[i], stored)
+			t.books.published(seq, stored)
 		case errors.Is(r.Err, publisher.ErrMayBeStored):
-			t.books.published(seqs[i], doubtful)
+			t.books.published(seq, doubtful)
 		case errors.Is(r.Err, publisher.ErrUnavailable), errors.Is(r.Err, publisher.ErrNotSent):
-			seqs[unsent], messages[unsent] = seqs[i], messages[i]
+			seqs[unsent], messages[unsent] = seq, messages[i]
 			unsent++
+			continue // it is not sent yet
 		default:
 			refused = fmt.Errorf("publishing: %w", r.Err)
+			continue
 		}
+		t.lateness.sent(now - p.intended(seq))
 	}
 	return unsent, refused
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/babelpool/babelpool/pool"
 	"github.com/babelpool/babelpool/publisher"
 )
 
@@ -48,8 +49,8 @@ func fakeTrial(t *testing.T, cfg config) (*trial, *scriptedSender, *bytes.Buffer
 	srv := &server{source: sourceMini}
 	sender := &scriptedSender{}
 	return &trial{
-		cfg: cfg, srv: srv, show: newProgress(&stderr), runID: "0123abcd", clock: newClock(), mint: newTestMint(t, 300),
-		books: newBooks(), latencies: newLatencies(), sender: sender,
+		worker: worker{cfg: cfg, runID: "0123abcd", clock: newClock(), books: newBooks(), latencies: newLatencies()},
+		srv:    srv, show: newProgress(&stderr), mint: newTestMint(t, 300), sender: sender, consumer: local{pool.New(pool.Config{})},
 	}, sender, &stderr
 }
 

@@ -3,33 +3,47 @@ package main
 import (
 	"time"
 
+	"github.com/babelpool/babelpool/cmd/loadtest/page"
 	"github.com/babelpool/babelpool/pool"
 )
 
 // report is what a run found, as -json writes it. The names are stable.
 type report struct {
-	Config         reportConfig `json:"config"`
-	Redis          reportRedis  `json:"redis"`
-	Published      int64        `json:"published"`
-	Acked          int64        `json:"acked"`
-	Redelivered    int64        `json:"redelivered"`
-	Duplicated     int64        `json:"duplicated"`
-	DeadLettered   int64        `json:"dead_lettered"`
-	LeftReady      int64        `json:"left_ready"`
-	LeftInFlight   int64        `json:"left_in_flight"`
-	LeftDelayed    int64        `json:"left_delayed"`
-	Lost           int64        `json:"lost"`
-	Reconciled     bool         `json:"reconciled"`
-	PublishPerS    float64      `json:"publish_per_s"`
-	AckedPerS      float64      `json:"acked_per_s"`
-	RedisCPU       *float64     `json:"redis_cpu_us_per_msg"`
-	ClientCPU      *float64     `json:"client_cpu_us_per_msg"`
-	LatencyMS      *latency     `json:"latency_ms"`
+	Config       reportConfig    `json:"config"`
+	Redis        reportRedis     `json:"redis"`
+	Published    int64           `json:"published"`
+	Acked        int64           `json:"acked"`
+	Redelivered  int64           `json:"redelivered"`
+	Duplicated   int64           `json:"duplicated"`
+	DeadLettered int64           `json:"dead_lettered"`
+	LeftReady    int64           `json:"left_ready"`
+	LeftInFlight int64           `json:"left_in_flight"`
+	LeftDelayed  int64           `json:"left_delayed"`
+	Lost         int64           `json:"lost"`
+	Reconciled   bool            `json:"reconciled"`
+	PublishPerS  float64         `json:"publish_per_s"`
+	AckedPerS    float64         `json:"acked_per_s"`
+	RedisCPU     *float64        `json:"redis_cpu_us_per_msg"`
+	ClientCPU    *float64        `json:"client_cpu_us_per_msg"`
+	LatencyMS    *latency        `json:"latency_ms"`
+	MissedSends  *int64          `json:"missed_sends"` // sent more than missedAfter too late; null without -rate
+	LateMSMax    *float64        `json:"late_ms_max"`
+	Processes    []reportProcess `json:"processes"` // null when this process consumed
+
+	samples        samples      // for the page
+	curve          []page.Point // likewise
 	consumingTime  time.Duration
 	publishingTime time.Duration
 	tally          tally
 	server         *server
 	queue          string
+}
+
+// reportProcess is what one of -processes did. A process that was killed may have acked a few messages more than
+// it could tell; the counts of the report know them.
+type reportProcess struct {
+	Acked     int64    `json:"acked"`
+	ClientCPU *float64 `json:"client_cpu_us_per_msg"`
 }
 
 // reportRedis says which server it was.
@@ -45,8 +59,10 @@ type reportConfig struct {
 	Messages    *int64  `json:"messages"` // null when duration counts
 	Duration    *string `json:"duration"` // null when messages counts
 	Rate        float64 `json:"rate"`
+	Processes   int     `json:"processes"`
 	Concurrency int     `json:"concurrency"`
 	Prefetch    int     `json:"prefetch"`
+	Batch       int     `json:"batch"` // 0 = the pool's default
 	Payload     int     `json:"payload"`
 	HandlerTime string  `json:"handler_time"`
 	Fail        float64 `json:"fail"`
@@ -59,9 +75,9 @@ type reportConfig struct {
 
 func (c *config) report() reportConfig {
 	r := reportConfig{
-		Layout: c.layout.String(), Rate: c.rate, Concurrency: c.concurrency, Prefetch: c.prefetch, Payload: c.payload,
-		HandlerTime: c.handlerTime.String(), Fail: c.fail, Backoff: c.backoff.String(), RetryAfter: c.retryAfter.String(),
-		LegacyRetry: "leave", MaxAttempts: c.maxAttempts, Prefill: c.prefill,
+		Layout: c.layout.String(), Rate: c.rate, Processes: c.processes, Concurrency: c.concurrency, Prefetch: c.prefetch,
+		Batch: c.batch, Payload: c.payload, HandlerTime: c.handlerTime.String(), Fail: c.fail, Backoff: c.backoff.String(),
+		RetryAfter: c.retryAfter.String(), LegacyRetry: "leave", MaxAttempts: c.maxAttempts, Prefill: c.prefill,
 	}
 	if c.redis != "" {
 		r.Redis = redacted(c.redis)
@@ -86,12 +102,22 @@ func (t *trial) report() *report {
 		Redelivered: sums.Redelivered, Duplicated: sums.Duplicated, DeadLettered: sums.DeadLettered, LeftReady: sums.LeftReady,
 		LeftInFlight: sums.LeftInFlight, LeftDelayed: sums.LeftDelayed, Lost: sums.Lost, Reconciled: sums.balanced(),
 		consumingTime: c.to - c.from, publishingTime: t.publishTime, tally: sums, server: t.srv, queue: t.queue,
+		samples: t.samples,
 	}
 	r.PublishPerS, r.AckedPerS = perSecond(sums.Published, t.publishTime), perSecond(sums.Acked, c.to-c.from)
 	r.RedisCPU = perMessage(c.redisCPU, sums.Acked, c.redisKnown)
-	r.ClientCPU = perMessage(c.clientCPU, sums.Acked, c.cpuKnown)
+	cpu, known := c.clientCPU, c.cpuKnown
+	for _, p := range t.consumer.processes() {
+		cpu, known = cpu+p.cpu, known && p.cpuKnown
+		r.Processes = append(r.Processes, reportProcess{p.acked, perMessage(p.cpu, p.acked, p.cpuKnown)})
+	}
+	r.ClientCPU = perMessage(cpu, sums.Acked, known)
 	if !t.cfg.prefill {
-		r.LatencyMS = t.latencies.summary()
+		r.LatencyMS, r.curve = t.latencies.summary(), t.latencies.latencyCurve()
+	}
+	if t.cfg.rate > 0 {
+		missed, most := t.lateness.missed.Load(), rounded(time.Duration(t.lateness.most.Load()).Seconds()*1000, 3)
+		r.MissedSends, r.LateMSMax = &missed, &most
 	}
 	return r
 }

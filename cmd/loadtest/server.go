@@ -32,6 +32,7 @@ const (
 // server is the Redis of a run.
 type server struct {
 	client  *redis.Client
+	address string // URL; may hold a password
 	source  string
 	version string
 	label   string // for people; never holds a password
@@ -52,6 +53,9 @@ func openServer(ctx context.Context, cfg config, show *progress) (*server, error
 		return s, nil
 	}
 	proc, err := redisproc.Start(ctx, redisproc.Config{})
+	if errors.Is(err, redisproc.ErrNotInstalled) && cfg.processes > 1 {
+		return nil, fmt.Errorf("-processes: %d processes need a real Redis, and there is neither -redis nor a redis-server on PATH", cfg.processes)
+	}
 	if errors.Is(err, redisproc.ErrNotInstalled) {
 		show.notef("no redis-server on PATH and no -redis: using miniredis in this process; its speed says nothing about Redis")
 		return openMini()
@@ -93,7 +97,7 @@ func (s *server) connect(ctx context.Context, address string) error {
 	if err := client.Ping(ctx).Err(); err != nil {
 		return errors.Join(fmt.Errorf("%s does not answer: %w", s.label, err), client.Close())
 	}
-	s.client = client
+	s.client, s.address = client, address
 	s.version = unknown // INFO may be forbidden
 	if info, err := client.InfoMap(ctx, "server").Result(); err == nil && info["Server"]["redis_version"] != "" {
 		s.version = info["Server"]["redis_version"]

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -12,12 +13,15 @@ import (
 func (r *report) writeTable(w io.Writer) {
 	c := &r.Config
 	say(w, "\n%s: %s layout on %s\n", r.queue, c.Layout, r.server)
-	say(w, "%d workers, prefetch %d, envelopes of %s bytes\n\n", c.Concurrency, c.Prefetch, count(int64(c.Payload)))
+	say(w, "%s, envelopes of %s bytes\n\n", c.shape(), count(int64(c.Payload)))
 
 	row := func(name string, n int64, remark string) {
 		say(w, "%s\n", strings.TrimRight(fmt.Sprintf("  %-16s %13s   %s", name, count(n), remark), " "))
 	}
 	row("published", r.Published, rate(r.PublishPerS, r.publishingTime))
+	if r.MissedSends != nil {
+		row("missed sends", *r.MissedSends, r.lateRemark())
+	}
 	row("acked", r.Acked, rate(r.AckedPerS, r.consumingTime))
 	row("dead-lettered", r.DeadLettered, "")
 	row("left ready", r.LeftReady, "")
@@ -39,7 +43,34 @@ func (r *report) writeTable(w io.Writer) {
 			say(w, "    %-14s %10.2f ms\n", p.name, p.ms)
 		}
 	}
+	r.writeProcesses(w)
 	say(w, "\n%s\n", r.verdict())
+}
+
+// shape is who consumes.
+func (c *reportConfig) shape() string {
+	text := fmt.Sprintf("%d workers, prefetch %s", c.Concurrency, count(int64(c.Prefetch)))
+	if c.Batch > 0 {
+		text += ", batch " + count(int64(c.Batch))
+	}
+	if c.Processes > 1 {
+		text = fmt.Sprintf("%d processes, each with %s", c.Processes, text)
+	}
+	return text
+}
+
+func (r *report) writeProcesses(w io.Writer) {
+	if len(r.Processes) == 0 {
+		return
+	}
+	say(w, "\n  %-16s %13s   %s\n", "process", "acked", "client CPU")
+	for i, p := range r.Processes {
+		say(w, "  %-16d %13s   %s\n", i+1, count(p.Acked), perMessageText(p.ClientCPU))
+	}
+}
+
+func (r *report) lateRemark() string {
+	return fmt.Sprintf("sent over %d ms late; the latest by %.2f ms", missedAfter.Milliseconds(), *r.LateMSMax)
 }
 
 // verdict says whether the books balance, and every reason why they do not.
@@ -79,7 +110,7 @@ func rate(perSecond float64, d time.Duration) string {
 	if d <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("%9s msg/s in %s s", count(int64(perSecond)), strconv.FormatFloat(d.Seconds(), 'f', 2, 64))
+	return fmt.Sprintf("%9s msg/s in %s s", whole(perSecond), strconv.FormatFloat(d.Seconds(), 'f', 2, 64))
 }
 
 func perMessageText(us *float64) string {
@@ -101,6 +132,9 @@ func count(n int64) string {
 	}
 	return sign + digits
 }
+
+// whole is a number without its fraction.
+func whole(v float64) string { return count(int64(math.Round(v))) }
 
 // clockTime is a rounded-up duration as minutes and seconds.
 func clockTime(d time.Duration) string {

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/babelpool/babelpool/lua"
-	"github.com/babelpool/babelpool/pool"
 	"github.com/babelpool/babelpool/publisher"
 )
 
@@ -21,37 +20,35 @@ const queuePrefix = "loadtest-"
 
 // trial is one run.
 type trial struct {
-	cfg   config
 	srv   *server
 	show  *progress
-	runID string
 	queue string // logical name
 	keys  lua.Keys
 
-	clock     clock
-	mint      *mint
-	books     *books
-	latencies *latencies
-	sender    sender
-	pool      *pool.Pool
+	worker   // of this process; its clock, books and latencies are the run's
+	mint     *mint
+	sender   sender
+	consumer consumer
+	shared   *sharedMemory // nil with one process
 
 	settled         atomic.Int64 // acked or dead-lettered; written by the watcher
 	publishBegan    atomic.Int64 // on the clock, nanoseconds; 0 = not yet
 	publishingEnded atomic.Bool
 	heldUp          atomic.Bool // publishing, by the server
 
+	lateness    lateness      // with -rate
+	samples     samples       // written by sampled
 	publishTime time.Duration // written before publishingEnded is set
 	consumption consumption   // written by the watcher, read after consume
 }
 
-// newTrial prepares a run. Nothing is stored yet.
+// newTrial prepares a run, which must be closed. Nothing is stored yet.
 func newTrial(cfg config, srv *server, show *progress) (*trial, error) {
 	var id [4]byte
 	_, _ = rand.Read(id[:]) // never fails
-	t := &trial{
-		cfg: cfg, srv: srv, show: show, runID: hex.EncodeToString(id[:]),
-		clock: newClock(), books: newBooks(), latencies: newLatencies(),
-	}
+	t := &trial{srv: srv, show: show, worker: worker{
+		cfg: cfg, runID: hex.EncodeToString(id[:]), clock: newClock(), books: newBooks(), latencies: newLatencies(),
+	}}
 	t.queue = queuePrefix + t.runID
 	var err error
 	if t.keys, err = lua.NewKeys(cfg.layout, "", t.queue, ""); err != nil {
@@ -68,22 +65,43 @@ func newTrial(cfg config, srv *server, show *progress) (*trial, error) {
 		return nil, err
 	}
 	t.sender = pub
-	t.pool = t.newPool()
+	if cfg.processes <= 1 {
+		t.consumer = local{t.newPool(srv.client, t.queue, show)}
+		return t, nil
+	}
+	if t.shared, err = newSharedMemory(); err != nil {
+		return nil, err
+	}
+	if t.books, err = newSharedBooks(t.shared); err != nil {
+		return nil, errors.Join(err, t.shared.close())
+	}
+	t.consumer = newFleet(t.order(), t.shared, t.latencies, show)
 	return t, nil
+}
+
+// close removes the keys of the run and gives its memory back.
+func (t *trial) close(ctx context.Context) error {
+	err := t.removeKeys(ctx)
+	if t.shared != nil {
+		err = errors.Join(err, t.shared.close())
+	}
+	return err
 }
 
 // run publishes, consumes, reads the keys and closes the books. It returns a report whenever the books could
 // be closed, also beside an error.
 func (t *trial) run(ctx context.Context) (*report, error) {
 	var problems []error
-	if t.cfg.prefill {
-		problems = append(problems, t.shown(ctx, t.publishingView, t.publish))
-	}
-	if ctx.Err() == nil {
-		problems = append(problems, t.shown(ctx, t.consumingView, t.consume))
-	} else {
-		t.show.notef("interrupted before the consumption: accounting for what is left")
-	}
+	t.sampled(ctx, func() {
+		if t.cfg.prefill {
+			problems = append(problems, t.shown(ctx, t.publishingView, t.publish))
+		}
+		if ctx.Err() == nil {
+			problems = append(problems, t.shown(ctx, t.consumingView, t.consume))
+		} else {
+			t.show.notef("interrupted before the consumption: accounting for what is left")
+		}
+	})
 	if err := t.takeStock(ctx); err != nil {
 		problems = append(problems, fmt.Errorf("no books: the queue's keys could not be read: %w", err))
 		return nil, errors.Join(problems...)

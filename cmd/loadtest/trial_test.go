@@ -239,10 +239,10 @@ func TestJSONNamesAreStable(t *testing.T) {
 			key = true
 		}
 	}
-	const want = `config| redis| layout| messages| duration| rate| concurrency| prefetch| payload| handler_time| fail| backoff|` +
+	const want = `config| redis| layout| messages| duration| rate| processes| concurrency| prefetch| batch| payload| handler_time| fail| backoff|` +
 		` retry_after| legacy_retry| max_attempts| prefill|redis| source| version|published|acked|redelivered|duplicated|` +
 		`dead_lettered|left_ready|left_in_flight|left_delayed|lost|reconciled|publish_per_s|acked_per_s|redis_cpu_us_per_msg|` +
-		`client_cpu_us_per_msg|latency_ms| p50| p90| p99| p999| max`
+		`client_cpu_us_per_msg|latency_ms| p50| p90| p99| p999| max|missed_sends|late_ms_max|processes`
 	if got := strings.Join(names, "|"); got != want {
 		t.Errorf("names\n%s\nwant\n%s", got, want)
 	}

@@ -1,21 +1,27 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"io"
 	"slices"
 	"strings"
-	"time"
 )
 
 // flagOrder is the order of the help. It holds every flag.
 var flagOrder = []string{
-	"redis", "layout", "messages", "duration", "rate", "prefill", "payload", "concurrency", "prefetch", "handler-time",
-	"fail", "retry-after", "backoff", "legacy-retry", "max-attempts", "json",
+	"redis", "layout", "messages", "duration", "rate", "prefill", "payload", "processes", "concurrency", "prefetch",
+	"batch", "handler-time", "fail", "retry-after", "backoff", "legacy-retry", "max-attempts", "sweep", "runs", "json", "html",
 }
 
 const usageWidth = 100
+
+const examples = `examples:
+  loadtest -prefill -messages 200000                       how fast a backlog is worked off
+  loadtest -rate 5000 -duration 10s -html load.html        latency under a steady load
+  loadtest -processes 4 -handler-time exponential:5ms      four consumers that compete
+  loadtest -sweep -concurrency 16,64,256 -prefetch 256,1024 -messages 100000 -runs 3
+                                                           which setting is the fastest
+`
 
 // writeUsage prints the help.
 func writeUsage(w io.Writer) {
@@ -43,8 +49,9 @@ func writeUsage(w io.Writer) {
 			say(w, "  %-*s  %s\n", widest, head, line)
 		}
 	}
+	say(w, "\n%s", examples)
 	say(w, "\nThe exit code is 0 when the books balance, 1 when they do not or the run failed, 2 for bad flags.\n"+
-		"An interrupt drains the pool and accounts for what is left; a second one ends at once.\n")
+		"An interrupt drains the pools and accounts for what is left; a second one ends at once.\n")
 }
 
 // wrap breaks a text at spaces.
@@ -58,25 +65,4 @@ func wrap(text string, width int) []string {
 		line = strings.TrimSpace(line + " " + word)
 	}
 	return append(lines, line)
-}
-
-// durationValue is a flag.Value whose error says what a duration looks like.
-type durationValue time.Duration
-
-// String is the duration in Go's notation.
-func (d *durationValue) String() string { return time.Duration(*d).String() }
-
-// Set parses Go's notation.
-func (d *durationValue) Set(text string) error {
-	v, err := time.ParseDuration(text)
-	if err != nil {
-		return errors.New("a duration has a unit, such as 500ms, 2s or 1m")
-	}
-	*d = durationValue(v)
-	return nil
-}
-
-func duration(fs *flag.FlagSet, d *time.Duration, name string, fallback time.Duration, usage string) {
-	*d = fallback
-	fs.Var((*durationValue)(d), name, usage)
 }

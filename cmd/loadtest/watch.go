@@ -45,7 +45,7 @@ func (c *consumption) end(ctx context.Context, t *trial) {
 // patience is how long nothing may happen before the run counts as stalled: several times what a failed
 // message waits, and what a handler takes or a slow -rate leaves between messages.
 func (c *config) patience() time.Duration {
-	d := max(3*c.retryAfter, 2*c.backoff, leastStall) + c.handlerTime
+	d := max(3*c.retryAfter, 2*c.backoff, leastStall) + c.handlerTime.longest()
 	if c.rate > 0 {
 		d += time.Duration(min(2/c.rate, (1<<20)) * float64(time.Second))
 	}
@@ -97,16 +97,12 @@ func (t *trial) watch(ctx context.Context) error {
 // look reads the counters, notes the settlements and returns a number that grows with everything that
 // happens.
 func (t *trial) look() (activity int64) {
-	var q pool.QueueStats
-	if queues := t.pool.Stats().Queues; len(queues) > 0 {
-		q = queues[0]
-	}
-	if settled := q.Acked + q.DeadLettered; settled != t.settled.Load() {
-		t.settled.Store(settled)
+	c := t.consumer.counts()
+	if c.Settled != t.settled.Load() {
+		t.settled.Store(c.Settled)
 		t.consumption.to = t.clock.now()
 	}
-	return q.Reserved + q.Started + q.Acked + q.Failed + q.Released + q.Requeued + q.Left + q.DeadLettered + q.Late +
-		q.Moved + t.books.stored.Load() + t.books.doubtful.Load()
+	return c.Activity + t.books.stored.Load() + t.books.doubtful.Load()
 }
 
 // queueIsEmpty reports whether no message is ready, in flight or delayed, all at one instant: what a handler

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/babelpool/babelpool/pool"
 )
 
 func TestPatience(t *testing.T) {
@@ -19,7 +17,8 @@ func TestPatience(t *testing.T) {
 		"least":        {config{retryAfter: 2 * time.Second}, 30 * time.Second},
 		"lease":        {config{retryAfter: 90 * time.Second}, 270 * time.Second},
 		"backoff":      {config{retryAfter: 2 * time.Second, backoff: time.Hour}, 2 * time.Hour},
-		"slow handler": {config{retryAfter: 2 * time.Second, handlerTime: time.Minute}, 90 * time.Second},
+		"slow handler": {config{retryAfter: 2 * time.Second, handlerTime: handlerTime{mean: time.Minute}}, 90 * time.Second},
+		"exponential":  {config{retryAfter: 2 * time.Second, handlerTime: handlerTime{mean: time.Minute, exponential: true}}, 20*time.Minute + 30*time.Second},
 		"slow rate":    {config{retryAfter: 2 * time.Second, rate: 0.1}, 50 * time.Second},
 	} {
 		if got := tt.cfg.patience(); got != tt.want {
@@ -32,7 +31,6 @@ func TestWatchNoticesAStall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tr, _, _ := fakeTrial(t, config{messages: 1, retryAfter: 2 * time.Second})
-		tr.pool = pool.New(pool.Config{}) // never runs
 		err := tr.watch(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "stalled") {
 			t.Errorf("error %v", err)
@@ -47,7 +45,6 @@ func TestWatchTellsAnInterruptFromTheEnd(t *testing.T) {
 	t.Parallel()
 	for cause, told := range map[error]bool{context.Canceled: true, errOver: false} {
 		tr, _, stderr := fakeTrial(t, config{messages: 1, retryAfter: 2 * time.Second})
-		tr.pool = pool.New(pool.Config{})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
 		if err := tr.watch(ctx); err != nil {
