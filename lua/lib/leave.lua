@@ -56,7 +56,13 @@ local function leave(processing, members, start, guesses)
     return left
   end
   local mark = string.sub(members[live[1]], 1, 32)
-  local done = guesses and 0 or merge(processing, members, live, start, mark)
+  local done = 0
+  if not guesses then
+    -- Beside many messages of consumers with other leases, or without any, the rank is far off.
+    local value = string.sub(members[live[1]], 34)
+    start = seek(processing, value, start) or redis.call('LPOS', processing, value, 'RANK', -1) or start
+    done = merge(processing, members, live, start, mark)
+  end
   for i = 1, done do
     left[live[i]] = true
   end
