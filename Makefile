@@ -6,10 +6,11 @@ SIZE     ?= 200000x
 MESSAGES ?= 200000
 RUNS     ?= 5
 OUT      ?= bench/results/growth.txt
+SOAK     ?= 10m
 PEERS    ?= $(lastword $(sort $(wildcard bench/results/peers-*.json)))
 
 
-.PHONY: help test race serial lint fmt bench bench-once bench-compare bench-peers bench-growth chart stress fuzz loadtest cover
+.PHONY: help test race serial lint fmt bench bench-once bench-compare bench-peers bench-growth soak chart stress fuzz loadtest cover
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
@@ -46,6 +47,9 @@ bench-peers: ## the same work on other queues, in turn; one table, and a dated f
 
 bench-growth: ## how the cost of a message grows with the work; tables and raw lines in OUT
 	./bench/growth.sh $(COUNT) $(SIZE) $(OUT)
+
+soak: ## ten minutes of 10,000 messages a second in each layout; the memory of the consumer must not grow
+	BQ_SOAK=$(SOAK) $(GO) test -run '^$$' -bench Soak -benchtime 1x -timeout 2h ./bench
 
 chart: ## the chart of the README, from PEERS, a results file
 	$(GO) run ./bench/chart -in $(PEERS) -out docs/peers.svg
