@@ -158,17 +158,18 @@ func TestMalformedReplies(t *testing.T) {
 		fails  string // calls that must refuse it, in both layouts where they exist
 	}{
 		"nothing":         {nil, "reserve sweep audit adopt publish-delayed"}, // the others: no exceptions to report
-		"words":           {[]string{"ok", "now", "x", "y", "z", "u", "v", "w"}, "reserve sweep audit adopt settle hand-back renew"},
-		"position beyond": {[]string{"999", "late"}, "reserve settle hand-back renew"},
-		"position zero":   {[]string{"0", "late"}, "reserve settle hand-back renew"},
-		"unheard of":      {[]string{"1", "unheard of"}, "reserve settle hand-back renew"},
-		"counts":          {[]string{"ok", "1", "0", "0", "5", "5", "5"}, "reserve"},
-		"negative":        {[]string{"ok", "1", "0", "0", "-1", "1", "0"}, "reserve"},
-		"short member":    {[]string{"ok", "1", "0", "0", "short"}, "reserve"},
-		"short note":      {[]string{"ok", "1", "0", "0", "1", "1", "0", member, "1 2"}, "reserve"},
-		"note of words":   {[]string{"ok", "1", "0", "0", "1", "1", "0", member, "a b c d"}, "reserve"},
-		"note beyond":     {[]string{"ok", "1", "0", "0", "1", "1", "0", member, "1 13 99 0"}, "reserve"},
-		"no such member":  {[]string{"ok", "1", "0", "0", "1", "1", "0", member, "2 1 1 0"}, "reserve"},
+		"words":           {[]string{"ok", "now", "x", "y", "z", "u", "v", "w"}, "reserve sweep audit adopt settle hand-back renew recall"},
+		"position beyond": {[]string{"999", "late"}, "reserve settle hand-back renew recall"},
+		"position zero":   {[]string{"0", "late"}, "reserve settle hand-back renew recall"},
+		"unheard of":      {[]string{"1", "unheard of"}, "reserve settle hand-back renew recall"},
+		"counts":          {[]string{"ok", "1", "0", "0", "5", "5", "5"}, "reserve recall"},
+		"negative":        {[]string{"ok", "1", "0", "0", "-1", "1", "0"}, "reserve recall"},
+		"short member":    {[]string{"ok", "1", "0", "0", "short"}, "reserve recall"},
+		"not its own":     {[]string{strings.Repeat("0", 32) + ":x"}, "reserve recall"},
+		"short note":      {[]string{"ok", "1", "0", "0", "1", "1", "0", member, "1 2"}, "reserve recall"},
+		"note of words":   {[]string{"ok", "1", "0", "0", "1", "1", "0", member, "a b c d"}, "reserve recall"},
+		"note beyond":     {[]string{"ok", "1", "0", "0", "1", "1", "0", member, "1 13 99 0"}, "reserve recall"},
+		"no such member":  {[]string{"ok", "1", "0", "0", "1", "1", "0", member, "2 1 1 0"}, "reserve recall"},
 	} {
 		for _, layout := range []flow.Layout{flow.Legacy, flow.Zset} {
 			t.Run(layout.String()+" "+name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -38,14 +39,18 @@ func NewLegacy(o Options) *Legacy {
 	return s
 }
 
-// Reserve sweeps expired leases and reserves what the request allows (L2, L3). The call is sent once: on an
-// ambiguous error the messages it may have taken come back when their lease runs out.
+// Reserve sweeps expired leases and reserves what the request allows (L2, L3). The call is sent once: beside an
+// ambiguous error stands its name, by which Recall finds the messages it may have taken.
 func (s *Legacy) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error) {
 	k := &s.Keys
+	token := newToken()
 	c := newCall(legacyReserve, []string{k.Ready, k.Processing, k.Deadlines, k.Paused}, 7).
-		arg(s.now(), s.lease, req.Most, req.Bytes, req.FirstPop, newToken(), req.Migration)
+		arg(s.now(), s.lease, req.Most, req.Bytes, req.FirstPop, token, req.Migration)
 	sent := time.Now()
 	reply, err := c.run(ctx, s.Client)
+	if errors.Is(err, flow.ErrAmbiguous) {
+		return flow.Reserved{Sent: sent, Call: token}, err
+	}
 	if err != nil {
 		return flow.Reserved{}, err
 	}
@@ -59,14 +64,8 @@ func (s *Legacy) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Res
 	res := flow.Reserved{
 		Moved: int(head[0]), Left: int(head[1]), Paused: reply[0] == "paused", Sent: sent, Took: time.Since(sent),
 	}
-	if members := reply[4:]; len(members) > 0 {
-		res.Lease = flow.NewLease(s.Queue, len(members))
-		for i, member := range members {
-			if len(member) < tokenWidth {
-				return flow.Reserved{}, malformed(legacyReserve, member)
-			}
-			res.Lease.Items[i].Handle, res.Lease.Items[i].Text = member, member[tokenWidth:]
-		}
+	if res.Lease, err = s.leased(legacyReserve, reply[4:]); err != nil {
+		return flow.Reserved{}, err
 	}
 	return res, nil
 }

@@ -24,6 +24,7 @@ var (
 	legacySweep    = load("legacy/sweep.lua")
 	legacyAudit    = load("legacy/audit.lua")
 	legacyAdopt    = load("legacy/adopt.lua")
+	legacyRecall   = load("legacy/recall.lua")
 
 	zsetReserve  = load("zset/reserve.lua")
 	zsetSettle   = load("zset/settle.lua")

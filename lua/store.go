@@ -28,6 +28,7 @@ type Options struct {
 // goroutine.
 type Store interface {
 	Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error)
+	Recall(ctx context.Context, call string, sent time.Time) (flow.Reserved, error)
 	Wait(ctx context.Context) (tokens int, err error)
 	ReturnToken(ctx context.Context) error
 	Close()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/babelpool/babelpool/internal/flow"
 )
@@ -39,6 +40,7 @@ var busyCalls = map[flow.Layout][]busy{
 				return err
 			},
 		},
+		{"recall", func(k Keys) []string { return []string{k.Deadlines} }, busyRecall},
 		{"publish", func(k Keys) []string { return []string{k.Ready} }, busyPublish},
 	},
 	flow.Zset: {
@@ -94,6 +96,11 @@ func busySweep(ctx context.Context, q *queue, _ []*flow.Reservation) error {
 
 func busyAudit(ctx context.Context, q *queue, _ []*flow.Reservation) error {
 	_, err := q.Audit(ctx)
+	return err
+}
+
+func busyRecall(ctx context.Context, q *queue, held []*flow.Reservation) error {
+	_, err := q.Recall(ctx, name(held[0]), time.Now())
 	return err
 }
 

@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
 	errTransient = fmt.Errorf("away: %w", flow.ErrTransient)
+	errAmbiguous = fmt.Errorf("reply lost: %w: %w", flow.ErrTransient, flow.ErrAmbiguous)
 	errPermanent = fmt.Errorf("WRONGTYPE: %w", flow.ErrPermanent)
 )
 
@@ -41,6 +42,7 @@ type rig struct {
 
 	// What the store answers, by the number of the call from 0. Set before Run.
 	answer  func(call int, req flow.ReserveRequest) (flow.Reserved, error)
+	found   func(call int) (flow.Reserved, error)  // what Recall answers; nil = nothing is found
 	waiting func(ctx context.Context) (int, error) // nil = a second, as on an empty queue
 	givenUp error                                  // what ReturnToken answers
 
@@ -51,7 +53,7 @@ type rig struct {
 
 // event is one call of the store.
 type event struct {
-	what string // reserve, wait, return token, close
+	what string // reserve, recall, wait, return token, close
 	req  flow.ReserveRequest
 	at   time.Duration // since the rig was made
 	ctx  error         // of the call's context
@@ -98,6 +100,17 @@ func (g *rig) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserv
 		return flow.Reserved{Sent: time.Now()}, nil
 	}
 	return g.answer(n, req)
+}
+
+// Recall is the Store's. The call's name is the event's.
+func (g *rig) Recall(ctx context.Context, call string, sent time.Time) (flow.Reserved, error) {
+	n := g.note(ctx, event{what: "recall " + call})
+	if g.found == nil {
+		return flow.Reserved{Sent: sent}, nil
+	}
+	res, err := g.found(n)
+	res.Sent = sent
+	return res, err
 }
 
 // Wait is the Store's.

@@ -23,8 +23,11 @@ const (
 
 // Store is where messages come from. The reserver calls it from one goroutine.
 type Store interface {
-	// Reserve takes messages. Not idempotent: it must be sent to Redis once per call. ctx bounds the call.
+	// Reserve takes messages. Not idempotent: it must be sent to Redis once per call. ctx bounds the call. Beside
+	// an ambiguous error it names the call, where there is a way to find what it has taken.
 	Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error)
+	// Recall finds what is still leased to a call whose reply was lost. It changes nothing.
+	Recall(ctx context.Context, call string, sent time.Time) (flow.Reserved, error)
 	// Wait blocks until there may be messages, for two seconds at most; it returns soon after ctx ends.
 	// tokens is what it took that the next Reserve must count.
 	Wait(ctx context.Context) (tokens int, err error)
@@ -70,6 +73,7 @@ type Reserver struct {
 	retry   *retry.Loop
 	size    int64        // mean size of recent bodies
 	tokens  int          // taken by Wait, not yet counted by a Reserve
+	doubt   *doubt       // the last Reserve, if its reply was lost; nil = none
 	healthy bool         // as of the last call; a change is logged once
 	called  atomic.Int64 // Unix nanoseconds of the last call that succeeded; read by the scheduler
 }
@@ -87,7 +91,14 @@ func (a *Reserver) LastCall() time.Time { return time.Unix(0, a.called.Load()) }
 func (a *Reserver) Run(ctx context.Context) error {
 	defer a.cfg.Store.Close()
 	defer a.returnToken(ctx)
+	defer a.endDoubt(ctx)
 	for ctx.Err() == nil {
+		if a.doubt != nil { // before the next reserve, which may need the slots
+			if err := a.recall(ctx, callTimeout); err != nil {
+				a.pause(ctx, err)
+			}
+			continue
+		}
 		n, bytes, err := a.cfg.Slots.Acquire(ctx, a.cfg.Queue, a.cfg.Batch, a.cfg.Bytes)
 		if err != nil {
 			return nil // ctx has ended
@@ -120,6 +131,10 @@ func (a *Reserver) reserve(ctx context.Context, n int, bytes int64) (flow.Reserv
 	})
 	if err != nil {
 		a.cfg.Slots.Demand(a.cfg.Queue, false) // a queue out of reach must not keep others from borrowing
+		if errors.Is(err, flow.ErrAmbiguous) && got.Call != "" {
+			a.doubt = &doubt{call: got.Call, sent: got.Sent, n: n, bytes: bytes}
+			return flow.Reserved{}, err
+		}
 		a.cfg.Slots.Release(a.cfg.Queue, n, bytes)
 		return flow.Reserved{}, err
 	}

@@ -39,13 +39,16 @@ func (r *renewer) run(ctx context.Context) {
 	}
 }
 
-// await waits until the next lease is due; with none, until there is one.
+// await waits until the next lease is due, or one is added that is due before it; with none, until there is one.
 func (r *renewer) await(ctx context.Context, wait time.Duration) {
+	var due <-chan time.Time
 	if wait > 0 {
-		_ = retry.Sleep(ctx, wait) // the loop looks at ctx
-		return
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		due = timer.C
 	}
 	select {
+	case <-due:
 	case <-r.queue.Book.Wake():
 	case <-ctx.Done():
 	}

@@ -65,6 +65,28 @@ func TestRenewsAtAThird(t *testing.T) {
 	})
 }
 
+// TestAnOverdueLeaseIsRenewedAtOnce: that of a reserve whose messages were found again runs since the lost call, and
+// is due before those that came later (B03, L8).
+func TestAnOverdueLeaseIsRenewedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig()
+		stop := g.running(t)
+		time.Sleep(time.Minute)
+		g.reserve(1) // the renewer sleeps for half a minute
+		time.Sleep(10 * time.Second)
+		found := flow.NewLease(0, 1)
+		found.Items[0].Handle = "found"
+		g.queue.Book.Add(found, time.Now().Add(-50*time.Second))
+		synctest.Wait()
+		calls := of(g.made(), "renew")
+		if len(calls) != 1 || calls[0].at != 70*time.Second || !cmp.Equal(calls[0].values, []string{"found"}) {
+			t.Errorf("renewed: %v", calls)
+		}
+		stop()
+	})
+}
+
 // TestRenewsManyInFewCalls puts leases together, a thousand messages a call at most.
 func TestRenewsManyInFewCalls(t *testing.T) {
 	t.Parallel()

@@ -79,7 +79,7 @@ type Book struct {
 	first  *Lease // sorted by next: renewals all add the same interval, so appending keeps the order
 	last   *Lease
 	number uint64
-	wake   chan struct{} // capacity 1: the first lease changed from none to some
+	wake   chan struct{} // capacity 1: an added lease is due before all others
 }
 
 // NewBook makes the book of one queue. retryAfter is the lease in whole seconds, 0 when disabled; the real
@@ -154,7 +154,8 @@ func (b *Book) Due(now time.Time) ([]*Lease, time.Duration) {
 	return due, 0
 }
 
-// Wake receives after the first lease was added to an empty book.
+// Wake receives after a lease was added that is due before all others: the first one, or one that was found again
+// after its call's reply was lost.
 func (b *Book) Wake() <-chan struct{} { return b.wake }
 
 // Held is a reservation to renew and its handle, read under the Book's lock: the acker may finish the

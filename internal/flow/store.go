@@ -11,7 +11,7 @@ type ReserveRequest struct {
 	Migration int   // most expired or due messages to move to ready first, 1 to 1,000
 }
 
-// Reserved is the answer to a ReserveRequest.
+// Reserved is the answer to a ReserveRequest. Beside an error only Sent and Call are set, if anything.
 type Reserved struct {
 	Lease  *Lease        // the messages, nil when there are none
 	Poison []string      // zset: raw bodies the script put in the dead letters, because attempts cannot be edited (Z3)
@@ -20,6 +20,7 @@ type Reserved struct {
 	Paused bool          // the queue is paused; nothing was reserved
 	Sent   time.Time     // when the call was sent; leases are counted from here
 	Took   time.Duration // how long the call was away
+	Call   string        // beside ErrAmbiguous: names the call for a Recall; empty where the layout has no names
 }
 
 // Depth is the number of messages in each place of a queue.
