@@ -2,7 +2,7 @@
 --
 -- KEYS    1 ready  2 notify
 -- ARGV    bodies
--- Returns the length of ready.
+-- Returns nothing.
 -- Promise all or nothing; a full server refuses it (the first write grows).
 -- Cost    O(n).
 -- @include expect variadic
@@ -12,4 +12,4 @@ if wrong then
 end
 variadic('RPUSH', KEYS[1], ARGV)
 tokens(KEYS[2], #ARGV)
-return {redis.call('LLEN', KEYS[1])}
+return {}
