@@ -2,6 +2,7 @@ package lua
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -32,6 +33,9 @@ func classify(what string, err error) error {
 	}
 	if errors.Is(err, redis.ErrClosed) {
 		return fmt.Errorf("lua: %s: %w: the client is closed: %w", what, flow.ErrPermanent, err)
+	}
+	if untrusted(err) {
+		return fmt.Errorf("lua: %s: %w: %w: %w", what, flow.ErrPermanent, flow.ErrUntrusted, err)
 	}
 	if unsent(err) {
 		return fmt.Errorf("lua: %s: %w: %w", what, flow.ErrTransient, err)
@@ -94,6 +98,12 @@ func unsent(err error) bool {
 	var dns *net.DNSError
 	return errors.As(err, &dns) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) ||
 		errors.Is(err, context.Canceled)
+}
+
+// untrusted reports whether the server's certificate is not accepted, which trying again does not mend.
+func untrusted(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &certificate)
 }
 
 // Classify wraps an error of a command that a caller sent itself, as the stores do with theirs. what names

@@ -13,8 +13,8 @@ var (
 	// ErrRunTwice is returned by Run when the pool was run before. Make a new one.
 	ErrRunTwice = errors.New("pool: Run was called before")
 
-	// ErrRefused is returned by Run when Redis refuses the client at start: wrong credentials, or a version
-	// before 6.2 (R5). A missing permission ends nothing: it is logged, and heals when it is granted.
+	// ErrRefused is returned by Run when Redis refuses the client at start: wrong credentials, a
+	// certificate that is not trusted, or a version before 6.2 (R5). A missing permission ends nothing: it is logged, and heals when it is granted.
 	ErrRefused = errors.New("pool: redis refuses this client")
 
 	// ErrAbandoned is returned by Run when handlers did not return although their contexts were cancelled.

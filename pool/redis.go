@@ -51,7 +51,7 @@ func (p *plan) greet(ctx context.Context) error {
 	if err != nil {
 		err = lua.Classify("greeting", err)
 		switch {
-		case errors.Is(err, flow.ErrAuth):
+		case errors.Is(err, flow.ErrAuth), errors.Is(err, flow.ErrUntrusted):
 			return fmt.Errorf("%w: %w", ErrRefused, err)
 		case errors.Is(err, flow.ErrTransient):
 			p.Logger.Warn("redis is not available yet", "error", err)

@@ -18,6 +18,10 @@ var (
 	// ErrAuth is returned beside ErrPermanent when the credentials are refused. It ends Run at start.
 	ErrAuth = errors.New("redis refuses the credentials")
 
+	// ErrUntrusted is returned beside ErrPermanent when the server's TLS certificate is not accepted. It ends Run at
+	// start.
+	ErrUntrusted = errors.New("the certificate of redis is not trusted")
+
 	// ErrLeaseLost is the cause of a handler's cancelled context when its message's lease is gone: another
 	// consumer may run the message, and this run's outcome is not recorded (L4, Z4).
 	ErrLeaseLost = errors.New("the message's lease is lost")
