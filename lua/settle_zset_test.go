@@ -98,3 +98,19 @@ func TestZsetReleasesOfTwins(t *testing.T) { // Z3, Z5
 		q.expect(t, state{Delayed: entries(start+3, counted(1, 1), counted(1, 2))})
 	})
 }
+
+// A late settlement stands in nobody's way: another with the same text to put in delayed is carried out.
+func TestZsetLateReturnBlocksNobody(t *testing.T) { // Z4, Z7
+	t.Parallel()
+	each(t, flow.Zset, func(t *testing.T, q *queue) {
+		q.publish(t, body(1), body(1))
+		held := q.take(t, 2)
+		q.settle(t, acks(held[0])...)
+		late, good := settlement(held[0], flow.Return, body(1)), settlement(held[1], flow.Return, body(1))
+		late.Delay, good.Delay = 60, 60
+		if diff := cmp.Diff([]flow.Result{flow.Late, flow.Done}, q.settle(t, late, good)); diff != "" {
+			t.Errorf("results differ (-want +got):\n%s", diff)
+		}
+		q.expect(t, state{Delayed: entries(start+60, body(1))})
+	})
+}

@@ -111,3 +111,17 @@ func TestZsetTwinsAtTheBound(t *testing.T) { // Z3, D1
 		}
 	})
 }
+
+// A twin gets the next number that is free above its own, also when another of the same text had to go further.
+func TestZsetTwinTakesTheNextFreeNumber(t *testing.T) { // Z3
+	t.Parallel()
+	each(t, flow.Zset, func(t *testing.T, q *queue) {
+		q.publish(t, counted(1, 0), counted(1, 1), counted(1, 2), counted(1, 6))
+		q.take(t, 4) // 1, 2, 3 and 7 are reserved
+		q.publish(t, counted(1, 6), counted(1, 0), counted(1, 0), counted(1, 6))
+		want := []string{counted(1, 8), counted(1, 4), counted(1, 5), counted(1, 9)}
+		if diff := cmp.Diff(want, texts(q.take(t, 4))); diff != "" {
+			t.Errorf("members differ (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -40,23 +40,28 @@ for i = 1, count do
   end
 end
 
--- A twin is a member that is reserved already, here or by an earlier call; ZADD would merge the two. taken
--- remembers this call's members, tried the last number tried for a text, so that many equal bodies in one
--- call cost one step each. Beyond 2^53-1 adding one changes nothing: such a twin cannot be raised safely.
+-- A twin is a member that is reserved already, here or by an earlier call; ZADD would merge the two. It gets the next
+-- number that is free. taken remembers this call's members, and tried, for a text and a number that is not free, where
+-- to go on, so that many equal bodies in one call cost one step each. Beyond 2^53-1 adding one changes nothing: such
+-- a twin cannot be raised safely.
 local held, taken, tried = scores(reserved, members, 1, m), {}, {}
 local spoiled
 for i = 1, m do
   if held[i] or taken[members[i]] then
     local edit = edits[i]
-    local body, first, last, before = edit[1], edit[2], edit[3], edit[4]
+    local body, first, last, before, number = edit[1], edit[2], edit[3], edit[4], edit[5]
     local text = splice(body, first, last, '\0')
-    local number = math.max(edit[5], tried[text] or 0)
-    local member
+    tried[text] = tried[text] or {}
+    local on, path, member = tried[text], {}, nil
     repeat
-      number = number + 1
+      path[#path + 1] = number
+      number = on[number] or number + 1
       member = splice(body, first, last, before .. spell(number))
-    until number > 9007199254740991 or not taken[member] and not redis.call('ZSCORE', reserved, member)
-    tried[text] = number
+    until number > 9007199254740991
+      or not on[number] and not taken[member] and not redis.call('ZSCORE', reserved, member)
+    for k = 1, #path do
+      on[path[k]] = number
+    end
     members[i] = member
     edit[5], edit[6] = number, false
     spoiled = spoiled or number > 9007199254740991

@@ -26,10 +26,11 @@ if wrong then
   return wrong
 end
 
-local blocked, coming = {}, {}
+-- What is late blocks nobody, so who is held is asked before.
+local blocked, coming, present = {}, {}, delays and scores(reserved, ARGV, 3, n + 2)
 for at = n + 3, #ARGV, 4 do
-  if ARGV[at + 1] ~= 'dead' then
-    local i = tonumber(ARGV[at])
+  local i = tonumber(ARGV[at])
+  if ARGV[at + 1] ~= 'dead' and present[i] then
     local text = ARGV[at + 1] == 'release' and ARGV[2 + i] or ARGV[at + 3]
     if coming[text] or redis.call('ZSCORE', delayed, text) then
       blocked[i] = true
