@@ -8,17 +8,13 @@ import (
 	"testing"
 )
 
-// TestNamedTestsExist keeps docs/rules.md true: every test it names stands in a package of that name.
+// TestNamedTestsExist keeps the documents true: every test they name stands in a package of that name.
 func TestNamedTestsExist(t *testing.T) {
 	t.Parallel()
 	const root = "../.."
-	text, err := os.ReadFile(filepath.Join(root, "docs", "rules.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	have := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -34,13 +30,19 @@ func TestNamedTestsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`(\\w+\\.Test\\w+)`").FindAllSubmatch(text, -1)
-	if len(named) < 50 {
-		t.Errorf("only %d tests are named", len(named))
-	}
-	for _, m := range named {
-		if !have[string(m[1])] {
-			t.Errorf("docs/rules.md names %s, which does not exist", m[1])
+	for name, least := range map[string]int{"rules.md": 50, "guarantees.md": 15} {
+		text, err := os.ReadFile(filepath.Join(root, "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := regexp.MustCompile("`(\\w+\\.Test\\w+)`").FindAllSubmatch(text, -1)
+		if len(named) < least {
+			t.Errorf("docs/%s names only %d tests", name, len(named))
+		}
+		for _, m := range named {
+			if !have[string(m[1])] {
+				t.Errorf("docs/%s names %s, which does not exist", name, m[1])
+			}
 		}
 	}
 }
