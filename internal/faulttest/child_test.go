@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +35,7 @@ type childConfig struct {
 	Layout                pool.Layout
 	Concurrency, Prefetch int
 	RetryAfter, Handler   time.Duration
+	Misbehave             float64 // share of the runs that fail, panic or exit; 0 = none
 }
 
 // childMain consumes until SIGTERM, or until its parent is gone. Each report is a line in one write, so a
@@ -69,6 +72,15 @@ func childMain(config string) int {
 		case <-timer.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+		if rand.Float64() < c.Misbehave {
+			switch rand.IntN(3) {
+			case 0:
+				panic("on purpose")
+			case 1:
+				runtime.Goexit()
+			}
+			return errors.New("on purpose")
 		}
 		report("done " + strconv.Itoa(seq))
 		return nil
@@ -111,7 +123,10 @@ type child struct {
 // startChild runs a consumer process on the rig's queue. Its reports go to the ledger as well.
 func (r *rig) startChild(c childConfig) *child {
 	r.t.Helper()
-	c.URL, c.Prefix, c.Queue, c.Layout = r.server.URL(), r.prefix, r.queue, r.layout
+	if c.URL == "" {
+		c.URL = r.server.URL()
+	}
+	c.Prefix, c.Queue, c.Layout = r.prefix, r.queue, r.layout
 	config, err := json.Marshal(c)
 	if err != nil {
 		r.t.Fatal(err)
