@@ -134,10 +134,7 @@ func (m *machine) cutReserve(t *rapid.T) {
 
 // recall looks for what a lost reserve took (B03). What was swept meanwhile is not found.
 func (m *machine) recall(t *rapid.T) {
-	o := m.owner(t)
-	if o.lost == nil {
-		t.Skip("no lost call")
-	}
+	o := m.ownerThat(t, func(o *owner) bool { return o.lost != nil })
 	m.wire.whole()
 	// The clock of the test has moved in its own way since.
 	sent := o.lost.sent.Add(-time.Duration(m.queue.now-o.lost.at) * time.Second)
@@ -188,7 +185,7 @@ func (m *machine) settlements(t *rapid.T, batch []*flow.Reservation) []flow.Sett
 
 // settle ends reservations. Now and then the owner does not learn the outcome and will come again with the same.
 func (m *machine) settle(t *rapid.T) {
-	o := m.owner(t)
+	o := m.ownerThat(t, busy)
 	batch := o.draw(t, m.big)
 	settled := m.settlements(t, batch)
 	m.wire.whole()
@@ -210,7 +207,7 @@ const chunk = 1000 // values of one script call
 
 // handBack returns reservations to the head of ready, in the order of their reservation (L9, Z11).
 func (m *machine) handBack(t *rapid.T) {
-	o := m.owner(t)
+	o := m.ownerThat(t, busy)
 	batch := o.draw(t, m.big)
 	m.wire.whole()
 	results, err := o.store.HandBack(m.ctx, batch)
@@ -227,7 +224,7 @@ func (m *machine) handBack(t *rapid.T) {
 // cutSettle breaks a settlement or a hand back off at one of its scripts: what the scripts before have done stays
 // done, the owner learns nothing, and crashes or comes again with the same.
 func (m *machine) cutSettle(t *rapid.T) {
-	o := m.owner(t)
+	o := m.ownerThat(t, busy)
 	batch := o.draw(t, m.big)
 	back := rapid.IntRange(0, 3).Draw(t, "hand back") == 3
 	settled := handBacks(batch)
@@ -236,7 +233,7 @@ func (m *machine) cutSettle(t *rapid.T) {
 	}
 	want, sure := m.model.outcome(settled)
 	if !sure {
-		t.Skip("the model cannot tell which of equal ones was done")
+		return // the model could not tell which of equal ones was done
 	}
 	*m.wire = wire{cut: rapid.IntRange(1, 2).Draw(t, "at script"), after: rapid.Bool().Draw(t, "it arrives")}
 	var err error
@@ -291,7 +288,7 @@ func (m *machine) part(settled []flow.Settlement, want []flow.Result, back bool)
 const leastByToken = 32 // smaller batches are never named by tokens
 
 func (m *machine) renew(t *rapid.T) {
-	o := m.owner(t)
+	o := m.ownerThat(t, busy)
 	batch := o.draw(t, m.big)
 	m.wire.whole()
 	got, err := o.store.Renew(m.ctx, handles(batch))
@@ -330,14 +327,11 @@ func (m *machine) look(t *rapid.T) {
 
 // wait takes a token, or in the legacy layout only looks. It is not called where it would block.
 func (m *machine) wait(t *rapid.T) {
-	o := m.owner(t)
 	some := len(m.queue.ready.values) > 0
 	if m.zset != nil {
 		some = m.zset.notify > 0
 	}
-	if !some || o.token > 0 {
-		t.Skip("it would block")
-	}
+	o := m.ownerThat(t, func(o *owner) bool { return some && o.token == 0 })
 	got, err := o.store.Wait(m.ctx)
 	m.done("wait", err)
 	want := 0
@@ -351,10 +345,7 @@ func (m *machine) wait(t *rapid.T) {
 }
 
 func (m *machine) returnToken(t *rapid.T) {
-	o := m.owner(t)
-	if o.token == 0 {
-		t.Skip("it has none")
-	}
+	o := m.ownerThat(t, func(o *owner) bool { return o.token > 0 })
 	m.done("return token", o.store.ReturnToken(m.ctx))
 	o.token = 0
 	m.zset.notify++

@@ -168,8 +168,26 @@ func (m *machine) close() {
 }
 
 func (m *machine) owner(t *rapid.T) *owner {
-	return m.owners[rapid.IntRange(0, len(m.owners)-1).Draw(t, "owner")]
+	return m.ownerThat(t, func(*owner) bool { return true })
 }
+
+// ownerThat draws an owner of a kind. Without one the action is skipped, before anything is drawn: rapid then draws
+// another in its place, while one that is given up later counts against the length of the sequence.
+func (m *machine) ownerThat(t *rapid.T, is func(*owner) bool) *owner {
+	var some []*owner
+	for _, o := range m.owners {
+		if is(o) {
+			some = append(some, o)
+		}
+	}
+	if len(some) == 0 {
+		t.Skip("no owner can do that")
+	}
+	return some[rapid.IntRange(0, len(some)-1).Draw(t, "owner")]
+}
+
+// busy is an owner with something to settle, if only once more.
+func busy(o *owner) bool { return len(o.held)+len(o.past) > 0 }
 
 // read reads all keys; the machine alone changes them, so it may be asked often.
 func (m *machine) read() state {

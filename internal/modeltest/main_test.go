@@ -8,7 +8,7 @@ import (
 	"github.com/babelpool/babelpool/internal/testredis"
 )
 
-// A round is one rapid.Check with a client of its own; rounds run side by side. rapid takes the number of sequences of
+// A round is one rapid.Check with a client of its own, one after another. rapid takes the number of sequences of
 // a round from one flag for all tests, so the rounds differ in number.
 const (
 	perRound = "25" // sequences

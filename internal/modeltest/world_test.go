@@ -51,19 +51,20 @@ func (m *machine) peer(t *rapid.T) {
 
 func (m *machine) legacyPeer(t *rapid.T) {
 	q := m.legacy
-	switch rapid.SampledFrom([]string{"reserve", "reserve", "ack", "damage"}).Draw(t, "a peer's") {
+	can := []string{"damage"}
+	if len(q.ready.values) > 0 {
+		can = append(can, "reserve", "reserve")
+	}
+	if len(m.got.Processing) > 0 {
+		can = append(can, "ack", "ack")
+	}
+	switch rapid.SampledFrom(can).Draw(t, "a peer's") {
 	case "reserve": // without a deadline: an orphan (L7)
-		if len(q.ready.values) == 0 {
-			t.Skip("nothing is ready")
-		}
 		must(m.aside.LMove(m.ctx, m.keys.Ready, m.keys.Processing, "LEFT", "RIGHT").Err())
 		v := q.ready.values[0]
 		q.ready.values = q.ready.values[1:]
 		q.enter(v)
 	case "ack": // perhaps of a value that is redelivered, or of an equal one
-		if len(m.got.Processing) == 0 {
-			t.Skip("nothing is in processing")
-		}
 		v := m.got.Processing[rapid.IntRange(0, len(m.got.Processing)-1).Draw(t, "value")]
 		must(m.aside.LRem(m.ctx, m.keys.Processing, 1, v).Err())
 		q.leave(v)
@@ -77,16 +78,17 @@ func (m *machine) legacyPeer(t *rapid.T) {
 
 func (m *machine) zsetPeer(t *rapid.T) {
 	q := m.zset
-	switch rapid.SampledFrom([]string{"publish", "ack", "token"}).Draw(t, "a peer's") {
+	can := []string{"publish", "token"}
+	if len(m.got.Reserved) > 0 {
+		can = append(can, "ack")
+	}
+	switch rapid.SampledFrom(can).Draw(t, "a peer's") {
 	case "publish": // without a token
 		bodies := drawBodies(t, 1, m.number)
 		must(m.aside.RPush(m.ctx, m.keys.Ready, bodies[0]).Err())
 		q.ready.push(bodies...)
 		m.ledger.published(bodies...)
 	case "ack":
-		if len(m.got.Reserved) == 0 {
-			t.Skip("nothing is reserved")
-		}
 		one := m.got.Reserved[rapid.IntRange(0, len(m.got.Reserved)-1).Draw(t, "member")].Text
 		must(m.aside.ZRem(m.ctx, m.keys.Reserved, one).Err())
 		delete(q.reserved, one)
@@ -100,11 +102,8 @@ func (m *machine) zsetPeer(t *rapid.T) {
 
 // adopt gives orphans deadlines (L7): those of the last audit, and perhaps one that is none any more.
 func (m *machine) adopt(t *rapid.T) {
-	o := m.owner(t)
 	orphans, _ := m.legacy.orphans()
-	if o.lease == 0 || len(orphans) == 0 {
-		t.Skip("no orphans, or no lease to give them")
-	}
+	o := m.ownerThat(t, func(o *owner) bool { return o.lease > 0 && len(orphans) > 0 })
 	values := append(orphans[:min(len(orphans), 100)], "no orphan")
 	if len(m.got.Processing) > 0 {
 		values = append(values, m.got.Processing[0])
