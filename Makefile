@@ -10,7 +10,7 @@ SOAK     ?= 10m
 PEERS    ?= $(lastword $(sort $(wildcard bench/results/peers-*.json)))
 
 
-.PHONY: help test race serial lint fmt bench bench-once bench-compare bench-peers bench-growth soak chart stress fuzz loadtest cover
+.PHONY: help test race serial lint fmt bench bench-once bench-compare bench-peers bench-growth soak chart stress fuzz loadtest cover vulncheck
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
@@ -28,6 +28,9 @@ lint: ## gofmt, vet and golangci-lint
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	golangci-lint run ./...
+
+vulncheck: ## known vulnerabilities in what is linked; needs a network, so CI does not run it
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
 fmt: ## format the code
 	gofmt -w .

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/babelpool/babelpool/internal/testredis"
 )
 
 // conformance is the part of the public conformance data that concerns this
@@ -54,11 +56,7 @@ func loadConformance(t *testing.T) conformance {
 	t.Helper()
 	c := conformance{dir: os.Getenv("BQ_CONFORMANCE_DIR")}
 	if c.dir == "" {
-		const reason = "BQ_CONFORMANCE_DIR does not name the directory of the public conformance data"
-		if os.Getenv("BQ_REQUIRE_REDIS") == "1" {
-			t.Fatal(reason + ", and BQ_REQUIRE_REDIS=1 allows no skips")
-		}
-		t.Skip(reason)
+		testredis.Missing(t, "BQ_CONFORMANCE_DIR does not name the directory of the public conformance data")
 	}
 	if err := json.Unmarshal([]byte(c.read(t, "manifest.json")), &c); err != nil {
 		t.Fatalf("manifest: %v", err)

@@ -22,11 +22,13 @@ var transient = []string{
 	"MOVED", "ASK", "UNBLOCKED",
 }
 
-// classify wraps an error of a call with the class that says what to do about it. what names the call.
+// classify wraps an error of a call with the class that says what to do about it. what names the call. The text is safe
+// to log.
 func classify(what string, err error) error {
 	if err == nil {
 		return nil
 	}
+	err = show(err)
 	var reply redis.Error
 	if errors.As(err, &reply) {
 		return classifyReply(what, reply.Error(), err)

@@ -220,3 +220,31 @@ func TestEveryCallClassifiesReplies(t *testing.T) { // B22
 		})
 	}
 }
+
+// The text of an error holds no arguments, which are bodies and passwords; no line of its own; and no book (B48).
+func TestErrorTextsAreSafe(t *testing.T) { // B48
+	t.Parallel()
+	for given, want := range map[string]string{
+		"ERR unknown command 'rpush', with args beginning with: 'orders' '{\"card\":4111}' ": "ERR unknown command 'rpush'",
+		"ERR unknown command `AUTH`, with args beginning with: `s3cret`, ":                   "ERR unknown command `AUTH`",
+		"WRONGTYPE key a\nb\x1b[31m\xff holds a set":                                         `WRONGTYPE key a\nb\x1b[31m` + "\uFFFD" + ` holds a set`,
+		"WRONGTYPE key é…\u202e holds a set":                                                 `WRONGTYPE key é…\u202e holds a set`,
+		"LOADING Redis is loading":                                                           "LOADING Redis is loading",
+	} {
+		err := replyError(given)
+		got := classify("call", fmt.Errorf("failed to authenticate: %w", err))
+		if !strings.HasSuffix(got.Error(), ": failed to authenticate: "+want) {
+			t.Errorf("%q is shown as %q, want %q", given, got, want)
+		}
+		if !errors.Is(got, err) {
+			t.Errorf("%q is no longer to be found", given)
+		}
+	}
+	if n := len(classify("call", replyError(strings.Repeat("é", 10_000))).Error()); n > mostShown+200 {
+		t.Errorf("an error of %d bytes", n)
+	}
+	reply := strings.Repeat("0", tokenWidth-1) + ":secret"
+	if got := malformed(legacyRecall, reply).Error(); strings.Contains(got, "secret") {
+		t.Errorf("a body is told: %s", got)
+	}
+}

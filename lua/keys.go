@@ -60,8 +60,8 @@ func NewKeys(layout flow.Layout, prefix, name, deadLetterKey string) (Keys, erro
 		return Keys{}, err
 	}
 	if tag, ok := hashTag(prefix); ok {
-		return Keys{}, fmt.Errorf("%w: %q holds the whole hash tag {%s}; put the tag in the queue's name (R3)",
-			ErrKeyPrefix, prefix, tag)
+		return Keys{}, fmt.Errorf("%w: %q holds the whole hash tag %q; put the tag in the queue's name (R3)",
+			ErrKeyPrefix, prefix, "{"+tag+"}")
 	}
 	var k Keys
 	if layout == flow.Zset {
@@ -125,8 +125,8 @@ func CheckApart(all []Keys, overridden []bool) error {
 func (k Keys) CheckSlot(name string) error {
 	for _, key := range append(k.own(), k.DeadLetters, k.DeadLetterNotify) {
 		if key != "" && Slot(key) != Slot(k.Ready) {
-			return fmt.Errorf("%w: %q and %q; on a cluster put a hash tag in the queue's name, for instance {%s} (R3)",
-				ErrCrossSlot, k.Ready, key, strings.Trim(name, "{}"))
+			return fmt.Errorf("%w: %q and %q; on a cluster put a hash tag in the queue's name, for instance %q (R3)",
+				ErrCrossSlot, k.Ready, key, "{"+strings.Trim(name, "{}")+"}")
 		}
 	}
 	return nil

@@ -142,7 +142,8 @@ func numbers(s *script, reply []string, n int) ([]int64, error) {
 	return values, nil
 }
 
-// malformed is the error of a reply the store cannot read: something between it and Redis changed it.
+// malformed is the error of a reply the store cannot read: something between it and Redis changed it. Only its
+// beginning is told, which is shorter than the token before a body (B48).
 func malformed(s *script, what string) error {
-	return fmt.Errorf("lua: %s: %w: unexpected reply %q", s.name, flow.ErrPermanent, what)
+	return fmt.Errorf("lua: %s: %w: unexpected reply %q", s.name, flow.ErrPermanent, what[:min(len(what), tokenWidth-1)])
 }

@@ -97,7 +97,7 @@ var mistakes = map[string]struct {
 	"the same queue twice":     {func(c *pool.Config) { c.Queues = append(three(), pool.Queue{Name: "b"}) }, "Queues[3].Name: \"b\" is Queues[1] already"},
 	"the same key twice":       {func(c *pool.Config) { c.Queues = []pool.Queue{{Name: "queues:x"}, {Name: "x", Layout: pool.Zset}} }, "Queues[1].Name: \"x\" is Queues[0] already"},
 	"no name":                  {func(c *pool.Config) { c.Queues[0].Name = "" }, "Queues[0].Name, KeyPrefix or DeadLetterKey: lua: queue name refused: it is empty"},
-	"KeyPrefix with a tag":     {func(c *pool.Config) { c.KeyPrefix = "{app}:" }, "Queues[0].Name, KeyPrefix or DeadLetterKey: lua: key prefix refused: \"{app}:\" holds the whole hash tag {app}; put the tag in the queue's name"},
+	"KeyPrefix with a tag":     {func(c *pool.Config) { c.KeyPrefix = "{app}:" }, "Queues[0].Name, KeyPrefix or DeadLetterKey: lua: key prefix refused: \"{app}:\" holds the whole hash tag \"{app}\"; put the tag in the queue's name"},
 	"DeadLetterKey of its own": {func(c *pool.Config) { c.Queues[0].DeadLetterKey = "orders:processing" }, "Queues[0].Name, KeyPrefix or DeadLetterKey: lua: dead letter key refused: \"orders:processing\" is a key of queue \"orders\" itself"},
 }
 

@@ -108,7 +108,7 @@ func TestSlots(t *testing.T) {
 			wantWords(t, problem(t, cfg), "Queues[0].Name", "in different cluster slots", "put a hash tag in the queue's name")
 		}
 	}
-	wantWords(t, problem(t, onCluster(t, pool.Queue{Name: "orders"})), "for instance {orders}")
+	wantWords(t, problem(t, onCluster(t, pool.Queue{Name: "orders"})), "for instance \"{orders}\"")
 
 	// D1: the dead letter key is one of them.
 	wantWords(t, problem(t, onCluster(t, pool.Queue{Name: "{orders}", DeadLetterKey: "graveyard"})), `"graveyard"`)

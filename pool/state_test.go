@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,13 +35,17 @@ func keysOf(layout pool.Layout, prefix, queue string) keys {
 // push publishes bodies as the layout asks: in the zset layout with one token each.
 func (r *rig) push(bodies ...string) {
 	r.t.Helper()
-	r.pushBare(bodies...)
-	if r.layout == pool.Zset {
-		tokens := make([]string, len(bodies))
-		for i := range tokens {
-			tokens[i] = "1"
-		}
-		r.rpush(r.keys.notify, tokens...)
+	if r.layout != pool.Zset {
+		r.pushBare(bodies...)
+		return
+	}
+	for part := range slices.Chunk(bodies, 500) {
+		_, err := r.Client.TxPipelined(r.t.Context(), func(p redis.Pipeliner) error { // one step (Z1)
+			p.RPush(r.t.Context(), r.keys.ready, part)
+			p.RPush(r.t.Context(), r.keys.notify, slices.Repeat([]string{"1"}, len(part)))
+			return nil
+		})
+		r.must(err)
 	}
 }
 
@@ -52,14 +57,8 @@ func (r *rig) pushBare(bodies ...string) {
 
 func (r *rig) rpush(key string, values ...string) {
 	r.t.Helper()
-	for len(values) > 0 {
-		n := min(len(values), 500)
-		part := make([]any, n)
-		for i := range part {
-			part[i] = values[i]
-		}
-		r.must(r.Client.RPush(r.t.Context(), key, part...).Err())
-		values = values[n:]
+	for part := range slices.Chunk(values, 500) {
+		r.must(r.Client.RPush(r.t.Context(), key, part).Err())
 	}
 }
 

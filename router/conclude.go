@@ -79,7 +79,7 @@ func (rt *Router) delay(d *delivery.Delivery, err error) (seconds int64, ok bool
 		return delay.For(d.Attempts), true
 	}
 	if err := guard(func() { seconds = delay.For(d.Attempts) }); err != nil {
-		rt.cfg.Logger.Error("backoff policy failed, message left to its lease", "queue", d.Queue, "error", err)
+		rt.notices.hook("backoff policy failed, messages left to their leases", err, "queue", d.Queue)
 		return 0, false
 	}
 	return seconds, true

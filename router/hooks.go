@@ -38,12 +38,11 @@ func (rt *Router) report(ctx context.Context, err error, env envelope.Envelope, 
 	// The hook often writes to a database or a tracker; a cancelled handler's context would make it fail.
 	ctx = context.WithoutCancel(ctx)
 	if hookErr := guard(func() { hook(ctx, err, env, raw) }); hookErr != nil {
-		var p *PanicError
-		if errors.As(hookErr, &p) {
-			rt.cfg.Logger.Error("OnError panicked", "error", hookErr, "stack", string(p.Stack))
-			return
+		text := "OnError failed"
+		if crash := new(PanicError); errors.As(hookErr, &crash) {
+			text = "OnError panicked"
 		}
-		rt.cfg.Logger.Error("OnError failed", "error", hookErr)
+		rt.notices.hook(text, hookErr)
 	}
 }
 

@@ -62,20 +62,22 @@ func TestForbiddenKeysAreWarnedOfOnce(t *testing.T) {
 	})
 }
 
-// TestNoticesAreBounded logs a kind of failure once a minute per URN, and a thousand kinds at most.
+// TestNoticesAreBounded logs a kind of failure once a minute per URN, and of noticeMost URNs at most. That there are more is
+// told once, and hides no other kind.
 func TestNoticesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		text    string
 		handler delivery.Handler
+		kind    kind
 		byURN   bool // else by queue
 		body    func(urn string) string
 	}{
-		{"failed", "handler failed", returns(errBoom), true, nil},
-		{"panicked", "handler panicked", panicsWith("kaboom"), true, nil},
-		{"unknown", "no handler for URN", NewMux(), true, nil},
-		{"poison", "no acceptable envelope", NewMux(), false, func(urn string) string { return urn }},
+		{"failed", "handler failed", returns(errBoom), kindFailed, true, nil},
+		{"panicked", "handler panicked", panicsWith("kaboom"), kindPanicked, true, nil},
+		{"unknown", "no handler for URN", NewMux(), kindUnknown, true, nil},
+		{"poison", "no acceptable envelope", NewMux(), kindPoison, false, func(urn string) string { return urn }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -111,12 +113,19 @@ func TestNoticesAreBounded(t *testing.T) {
 				for i := range noticeMost + 100 {
 					send(fmt.Sprint("urn:", i))
 				}
-				want := 2
+				want, limits := 2, 0
 				if tc.byURN {
-					want = noticeMost + 1 // urn:a takes a place, and was logged twice
+					want, limits = noticeMost+1, 1 // urn:a takes a place, and was logged twice
 				}
-				if logged() != want || len(g.notices.again) > noticeMost {
-					t.Errorf("logged %d times, want %d; %d remembered", logged(), want, len(g.notices.again))
+				if n := len(g.notices.again[tc.kind]); logged() != want || n > noticeMost {
+					t.Errorf("logged %d times, want %d; %d remembered", logged(), want, n)
+				}
+				if n := len(g.logs.With("too many different messages")); n != limits {
+					t.Errorf("that there are more is logged %d times, want %d", n, limits)
+				}
+				g.notices.hook("another kind", errBoom)
+				if len(g.logs.With("another kind")) != 1 {
+					t.Error("one kind hides another")
 				}
 				time.Sleep(noticeEvery)
 				send("urn:b") // there is room again
@@ -127,6 +136,39 @@ func TestNoticesAreBounded(t *testing.T) {
 				<-done
 			})
 		})
+	}
+}
+
+// TestNamesInNoticesAreShort: URN, id and language come from the message, and a body may be of any size.
+func TestNamesInNoticesAreShort(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 5000)
+	huge := fmt.Errorf("cannot do it: %s", long)
+	text := `{"job":"urn:` + long + `","trace_id":"t","data":{},"meta":{"id":"` + long + `","lang":"` + long +
+		`","schema_version":1,"ts":1},"attempts":0}`
+	for name, handler := range map[string]delivery.Handler{
+		"failed": returns(huge), "panicked": panicsWith(huge), "unknown": NewMux(), "exited": delivery.HandlerFunc(exits),
+	} {
+		g := newRig(1, Policy{OnError: func(context.Context, error, envelope.Envelope, string) { panic(huge) }}, handler, flow.Legacy)
+		g.put(0, text)
+		g.end()
+		_ = g.Run(t.Context())
+		for _, line := range g.logs.Lines() {
+			line, _, _ = strings.Cut(line, " stack=") // as deep as the handler was
+			if n := strings.Count(line, "é"); n > 3*mostName/2+envelope.MaxErrorText/2 || strings.Contains(line, "\uFFFD") {
+				t.Errorf("%s: %d of the letters in one line: %.200s", name, n, line)
+			}
+		}
+		if len(g.logs.With("…")) == 0 {
+			t.Errorf("%s: nothing was cut", name)
+		}
+		job := job{queue: "orders"}
+		d := &delivery.Delivery{}
+		d.URN, d.Meta.ID = long, long
+		job.delivery.Store(d)
+		if n := len(job.String()); n > 2*mostName+100 {
+			t.Errorf("a job's name has %d bytes", n)
+		}
 	}
 }
 

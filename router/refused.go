@@ -41,7 +41,7 @@ func (rt *Router) Refused(ctx context.Context, queue int, raw string) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if len(rt.refused.waiting) == mostRefusals {
-		rt.cfg.Logger.Warn("OnError is too slow: a refused message is not reported to it", "queue", q.Name)
+		rt.notices.slowHook(q.Name)
 		return
 	}
 	rt.refused.waiting = append(rt.refused.waiting, refusal{ctx, err, raw})

@@ -131,7 +131,7 @@ func (j *job) String() string {
 	if d == nil {
 		return fmt.Sprintf("an undecoded message of queue %q", j.queue)
 	}
-	return fmt.Sprintf("message %q (%q) of queue %q", d.Meta.ID, d.URN, j.queue)
+	return fmt.Sprintf("message %q (%q) of queue %q", short(d.Meta.ID, mostName), short(d.URN, mostName), j.queue)
 }
 
 // abandon makes sure that nothing of the job reaches the acker any more: it is lost, or has been sent. No

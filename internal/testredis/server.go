@@ -79,12 +79,17 @@ func Require(t testing.TB) {
 // anything else is a failure.
 func unavailable(t testing.TB, err error) {
 	t.Helper()
-	switch {
-	case !errors.Is(err, redisproc.ErrNotInstalled):
+	if !errors.Is(err, redisproc.ErrNotInstalled) {
 		t.Fatalf("starting a Redis server: %v", err)
-	case os.Getenv(envRequire) == "1":
-		t.Fatalf("%v, and %s=1 does not allow to skip", err, envRequire)
-	default:
-		t.Skipf("this test needs a real server: %v", err)
 	}
+	Missing(t, "this test needs a real server: "+err.Error())
+}
+
+// Missing ends a test that the machine has not what it takes for: a skip, or a failure where BQ_REQUIRE_REDIS=1 allows none.
+func Missing(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv(envRequire) == "1" {
+		t.Fatalf("%s, and %s=1 does not allow to skip", why, envRequire)
+	}
+	t.Skipf("%s", why)
 }
