@@ -3,6 +3,8 @@ package main
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/babelpool/babelpool/internal/chaos"
 )
 
 // mark is a set of facts about a message.
@@ -19,6 +21,13 @@ const (
 	inDeadLetters
 	foundTwice // in two places, or twice in one
 
+	// With faults only; see evidence.go.
+	finished  // a success when no later run had started
+	overtaken // a success when one had
+	repeated  // a delivery number came twice
+	misjudged // a consumer with a wrong clock ran it
+	unrenewed // one that does not renew leases ran it
+
 	anywhere = inReady | inFlight | inDelayed | inDeadLetters
 )
 
@@ -27,7 +36,7 @@ const (
 type entry struct {
 	starts    atomic.Uint32 // handler runs
 	successes atomic.Uint32 // handler runs that returned nil
-	marks     atomic.Uint32
+	marks     atomic.Uint32 // from bit firstDelivery on: the delivery numbers that were seen
 }
 
 func (e *entry) add(m mark) (before mark) { return mark(e.marks.Or(uint32(m))) }
@@ -46,17 +55,23 @@ type leaf [leafSize]entry
 type books struct {
 	grow   sync.Mutex
 	leaves atomic.Pointer[[]*leaf] // replaced whole when it grows
-	size   *atomic.Int64           // sequence numbers opened, by the process that publishes
-	shared *sharedMemory           // nil when the books are this process's own
+	*bookHead
+	shared *sharedMemory // nil when the books are this process's own
 
 	stored    atomic.Int64 // messages marked stored
 	doubtful  atomic.Int64 // messages marked doubtful
 	strangers atomic.Int64 // bodies in the queue's keys that are no message of this run
 }
 
+// bookHead is what all processes share beside the entries.
+type bookHead struct {
+	size   atomic.Int64   // sequence numbers opened, by the process that publishes
+	faults chaos.Counters // those in consumers; a consumer that is killed takes none along
+}
+
 // newBooks makes books of this process's own.
 func newBooks() *books {
-	b := &books{size: &atomic.Int64{}}
+	b := &books{bookHead: &bookHead{}}
 	b.leaves.Store(&[]*leaf{})
 	return b
 }
@@ -66,7 +81,7 @@ func newSharedBooks(m *sharedMemory) (*books, error) {
 	b := &books{shared: m}
 	b.leaves.Store(&[]*leaf{})
 	var err error
-	b.size, err = m.size()
+	b.bookHead, err = m.head()
 	return b, err
 }
 
@@ -181,6 +196,8 @@ type tally struct {
 	Forked    int64   // messages that stand in the keys more than once
 	Denied    int64   // messages that are there although their publish reported that nothing was stored
 	LostSeqs  []int64 // some of the lost
+
+	Evidence evidence // with faults only
 }
 
 const lostShown = 5
@@ -205,6 +222,7 @@ func (b *books) tally() tally {
 		if marks&foundTwice != 0 {
 			t.Forked++
 		}
+		t.Evidence.add(marks, max(0, successes-1))
 		switch {
 		case marks&inFlight != 0:
 			t.LeftInFlight++
@@ -229,5 +247,6 @@ func (b *books) tally() tally {
 // balanced reports whether every published message is accounted for, once, and nothing else is there.
 func (t *tally) balanced() bool {
 	accounted := t.Acked + t.DeadLettered + t.LeftReady + t.LeftInFlight + t.LeftDelayed
-	return t.Lost == 0 && accounted == t.Published && t.Strangers == 0 && t.Forked == 0 && t.Denied == 0
+	return t.Lost == 0 && accounted == t.Published && t.Strangers == 0 && t.Forked == 0 && t.Denied == 0 &&
+		t.Evidence.Stolen == 0 && t.Evidence.Repeated == 0
 }

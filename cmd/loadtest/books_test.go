@@ -52,7 +52,9 @@ func TestTally(t *testing.T) {
 			[]history{{[]mark{stored, inFlight}, 1, 1}}, tally{Published: 1, LeftInFlight: 1}, true,
 		},
 		"succeeded twice": {
-			[]history{{[]mark{stored}, 4, 2}}, tally{Published: 1, Acked: 1, Redelivered: 3, Duplicated: 1}, true,
+			[]history{{[]mark{stored}, 4, 2}}, tally{
+				Published: 1, Acked: 1, Redelivered: 3, Duplicated: 1, Evidence: evidence{Unexplained: 1},
+			}, true,
 		},
 		"reply lost, not stored":        {[]history{{[]mark{doubtful}, 0, 0}}, tally{}, true},
 		"reply lost, stored and acked":  {[]history{{[]mark{doubtful}, 1, 1}}, tally{Published: 1, Acked: 1}, true},

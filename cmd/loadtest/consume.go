@@ -30,7 +30,11 @@ func countsOf(s pool.Stats) counts {
 		q.Left + q.DeadLettered + q.Late + q.Moved}
 }
 
-// consumer is what a trial consumes with: a pool in this process, or a fleet of processes.
+func (c counts) plus(d counts) counts {
+	return counts{c.Acked + d.Acked, c.Settled + d.Settled, c.Activity + d.Activity}
+}
+
+// consumer is what a trial consumes with: a pool in this process, or a fleet or crew of processes.
 type consumer interface {
 	// run consumes until ctx ends, and then until all is drained. It calls begin once, when everything is
 	// prepared; not when it fails before.
@@ -64,7 +68,9 @@ func (local) processes() []processStats { return nil }
 func (t *trial) consume(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(errOver)
-	var consumeErr, publishErr, watchErr error
+	var consumeErr, publishErr, faultErr, watchErr error
+	faulty, mend := context.WithCancel(ctx)
+	defer mend()
 	begun := make(chan struct{})
 	beside := func(do func()) func() error {
 		return func() error {
@@ -86,13 +92,17 @@ func (t *trial) consume(ctx context.Context) error {
 		return nil
 	})
 	if !t.cfg.prefill {
-		g.Go(beside(func() { publishErr = t.publish(ctx) }))
+		g.Go(beside(func() {
+			defer mend() // faults are for messages that come
+			publishErr = t.publish(ctx)
+		}))
 	}
+	g.Go(beside(func() { faultErr = t.inject(faulty) }))
 	g.Go(beside(func() {
 		defer stop(errOver)
 		watchErr = t.watch(ctx)
 	}))
 	_ = g.Wait() // the errors are kept apart, because all of them are told
 	t.look()     // what was settled in the drain
-	return errors.Join(consumeErr, publishErr, watchErr)
+	return errors.Join(consumeErr, publishErr, faultErr, watchErr)
 }

@@ -43,6 +43,7 @@ type config struct {
 	maxAttempts int64
 	prefill     bool
 	sweep       *sweepPlan // nil unless this is a sweep
+	chaos       *chaosPlan // nil unless this is a run with faults
 	json        string     // file, "-" or ""
 	html        string     // file or ""
 }
@@ -51,8 +52,9 @@ type config struct {
 type rawFlags struct {
 	layout, legacyRetry          string
 	concurrency, prefetch, batch intList
-	sweep                        bool
+	sweep, chaos                 bool
 	runs                         int
+	seed                         uint64
 }
 
 func newFlagSet(c *config, raw *rawFlags) *flag.FlagSet {
@@ -84,6 +86,11 @@ func newFlagSet(c *config, raw *rawFlags) *flag.FlagSet {
 	fs.BoolVar(&raw.sweep, "sweep", false, "measure every combination of the lists of -concurrency, -prefetch and -batch, each in a "+
 		"prefilled run, and compare them")
 	fs.IntVar(&raw.runs, "runs", 1, "`N` with -sweep: runs of each combination; their medians are compared")
+	fs.BoolVar(&raw.chaos, "chaos", false, "a run with faults, on a server of its own: servers and consumers are killed, replies get "+
+		"lost, handlers fail; then everything must come right. Sets defaults of its own: 3 processes, 30s at 2000 messages per "+
+		"second, -retry-after 2s, zset: -backoff 1s")
+	fs.Uint64Var(&raw.seed, "seed", 0, "`N` with -chaos: repeats the faults and the handlers' decisions of the run that named it; "+
+		"0 = a new one")
 	fs.StringVar(&c.html, "html", "", "`FILE` write a page with charts too")
 	fs.StringVar(&c.json, "json", "", "`FILE|-` write the report as JSON too; with - everything else goes to stderr")
 	return fs
@@ -106,7 +113,7 @@ func parseFlags(args []string, getenv func(string) string) (config, error) {
 		fail("unexpected argument %q: everything is said by flags", fs.Arg(0))
 	}
 	c.redisFlag = "-redis"
-	if c.redis == "" && !given["redis"] {
+	if c.redis == "" && !given["redis"] && !raw.chaos {
 		c.redis, c.redisFlag = getenv(envRedis), envRedis
 	}
 	if c.redis != "" && c.redis != miniRedis {
@@ -131,6 +138,7 @@ func parseFlags(args []string, getenv func(string) string) (config, error) {
 	default:
 		fail("-legacy-retry: %q is neither leave nor requeue", raw.legacyRetry)
 	}
+	c.checkChaos(&raw, given, fail)
 	c.checkVolume(given, fail)
 	c.checkSizes(&raw, fail)
 	c.checkSweep(&raw, given, fail)

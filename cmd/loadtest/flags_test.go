@@ -57,6 +57,14 @@ func TestParseFlags(t *testing.T) {
 				[]holding{{64, 32}},
 			}
 		}),
+		"-chaos -seed 7": with(func(c *config) {
+			c.chaos, c.redisFlag, c.messages, c.duration, c.rate = &chaosPlan{7}, "-redis", 0, 30*time.Second, 2000
+			c.processes, c.retryAfter = 3, 2*time.Second
+		}),
+		"-chaos -seed 7 -layout zset -messages 9000 -rate 500 -processes 5 -retry-after 3s": with(func(c *config) {
+			c.chaos, c.redisFlag, c.messages, c.rate, c.layout = &chaosPlan{7}, "-redis", 9000, 500, pool.Zset
+			c.processes, c.retryAfter, c.backoff = 5, 3*time.Second, time.Second
+		}),
 		"-batch 1000": with(func(c *config) { c.batch = 1000 }),
 		"-sweep -concurrency 16,64 -prefetch 32,256 -batch 1,0": with(func(c *config) {
 			c.prefill, c.concurrency, c.prefetch = true, 0, 0
@@ -85,7 +93,7 @@ func TestParseFlags(t *testing.T) {
 			t.Errorf("%q: %v", args, err)
 			continue
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{}, handlerTime{}, sweepPlan{}, combination{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{}, handlerTime{}, sweepPlan{}, combination{}, chaosPlan{})); diff != "" {
 			t.Errorf("%q: (-want +got)\n%s", args, diff)
 		}
 	}
@@ -109,6 +117,14 @@ func TestParseFlagsNamesTheFlagAtFault(t *testing.T) {
 		"-prefetch 10":                      {"-prefetch", "-concurrency"},
 		"-prefetch -1":                      {"-prefetch"},
 		"-prefetch 2000000":                 {"-prefetch"},
+		"-seed 5":                           {"-seed: 5 is of -chaos runs"},
+		"-chaos -redis redis://h:1":         {"-redis", "-chaos", "server of its own"},
+		"-chaos -sweep":                     {"-sweep", "-chaos"},
+		"-chaos -prefill":                   {"-prefill", "-chaos"},
+		"-chaos -processes 2":               {"-processes: -chaos needs 3"},
+		"-chaos -rate 0":                    {"-rate: -chaos needs one"},
+		"-chaos -duration 4s":               {"-duration: 4s is less than 5s"},
+		"-chaos -messages 100":              {"-duration: 50ms is less than 5s"},
 		"-batch -1":                         {"-batch: -1 is not from 0 to 1000"},
 		"-batch 1001":                       {"-batch: 1001 is not from 0 to 1000"},
 		"-batch some":                       {"-batch", "some", "whole number"},

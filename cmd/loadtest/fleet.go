@@ -78,10 +78,7 @@ func (f *fleet) tell(c command) {
 func (f *fleet) counts() counts {
 	var sum counts
 	for _, m := range f.members {
-		c := m.latest().Counts
-		sum.Acked += c.Acked
-		sum.Settled += c.Settled
-		sum.Activity += c.Activity
+		sum = sum.plus(m.latest().Counts)
 	}
 	return sum
 }

@@ -21,6 +21,7 @@ const envCommand = "BQ_LOADTEST_TEST_COMMAND"
 func TestMain(m *testing.M) {
 	// A run starts its own program again for each consumer process, and tests start it as the command.
 	if os.Getenv(envMember) != "" || os.Getenv(envCommand) != "" {
+		plantMutant(os.Getenv(envMutant))
 		main()
 	}
 	redis.SetLogger(silence{})

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -68,6 +69,7 @@ func consumeFor(stdin io.Reader, stdout, stderr io.Writer) error {
 		return err
 	}
 	p.worker = worker{cfg: cfg, runID: o.RunID, clock: newClock(), books: books, latencies: newLatencies()}
+	p.join(o.Chaos, client)
 	p.pool = p.newPool(client, o.Queue, prefixed{stderr, fmt.Sprintf("consumer process %d: ", o.Number)})
 	p.last.Ready = true
 	if err := p.out.Encode(p.last); err != nil {
@@ -83,6 +85,7 @@ func (p *process) obey() error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	goes, orphaned, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	begin := sync.OnceFunc(func() { close(goes) })
 	var g errgroup.Group
 	g.Go(func() error {
 		for {
@@ -94,7 +97,7 @@ func (p *process) obey() error {
 				return nil
 			}
 			if c.Go {
-				close(goes)
+				begin()
 			}
 			if c.Stop {
 				stop()

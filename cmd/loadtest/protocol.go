@@ -29,16 +29,29 @@ type order struct {
 	RetryAfter  time.Duration
 	LegacyRetry pool.LegacyRetry
 	MaxAttempts int64
+
+	Chaos *chaosOrder // nil without faults
+}
+
+// chaosOrder is what a consumer process does wrong.
+type chaosOrder struct {
+	Seed   uint64        // of its handlers' decisions
+	Renews bool          // its leases
+	Behind time.Duration // how far its clock is
 }
 
 // order is that of a trial's consumer processes.
 func (t *trial) order() order {
 	c := &t.cfg
-	return order{
+	o := order{
 		Of: c.processes, Address: t.srv.address, Queue: t.queue, RunID: t.runID, Layout: c.layout, Concurrency: c.concurrency,
 		Prefetch: c.prefetch, Batch: c.batch, HandlerTime: c.handlerTime.String(), Fail: c.fail, Backoff: c.backoff,
 		RetryAfter: c.retryAfter, LegacyRetry: c.legacyRetry, MaxAttempts: c.maxAttempts,
 	}
+	if c.chaos != nil {
+		o.Chaos = &chaosOrder{Seed: c.chaos.seed}
+	}
+	return o
 }
 
 // config is the part of a config that matters to a worker.

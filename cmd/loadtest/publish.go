@@ -45,7 +45,8 @@ func (t *trial) publish(ctx context.Context) error {
 		g.Go(func() error { return t.publisher(ctx, p) })
 	}
 	err := g.Wait()
-	t.publishTime = t.clock.now() - begin
+	t.publishEnd = t.clock.now()
+	t.publishTime = t.publishEnd - begin
 	t.publishingEnded.Store(true)
 	return err
 }
@@ -138,6 +139,9 @@ func (t *trial) sendOnce(
 
 // noteHealth tells of changes, once each.
 func (t *trial) noteHealth(err error) {
+	if t.cfg.chaos != nil { // it is held up on purpose
+		return
+	}
 	if err != nil && t.heldUp.CompareAndSwap(false, true) {
 		t.show.notef("publishing is held up: %v", err)
 	}

@@ -29,6 +29,7 @@ type report struct {
 	MissedSends  *int64          `json:"missed_sends"` // sent more than missedAfter too late; null without -rate
 	LateMSMax    *float64        `json:"late_ms_max"`
 	Processes    []reportProcess `json:"processes"` // null when this process consumed
+	faultReport
 
 	samples        samples      // for the page
 	curve          []page.Point // likewise
@@ -119,6 +120,7 @@ func (t *trial) report() *report {
 		missed, most := t.lateness.missed.Load(), rounded(time.Duration(t.lateness.most.Load()).Seconds()*1000, 3)
 		r.MissedSends, r.LateMSMax = &missed, &most
 	}
+	r.addFaults(t)
 	return r
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/babelpool/babelpool/internal/faultproxy"
 	"github.com/babelpool/babelpool/internal/redisproc"
 	"github.com/babelpool/babelpool/pool"
 )
@@ -37,10 +38,26 @@ type server struct {
 	version string
 	label   string // for people; never holds a password
 	stop    func() error
+
+	// With faults only. The address is then the proxy's, and client goes past it.
+	proc  *redisproc.Server
+	proxy *faultproxy.Proxy
+	lossy *redis.Client // through the proxy
+}
+
+// publishing is the client to publish with.
+func (s *server) publishing() *redis.Client {
+	if s.lossy != nil {
+		return s.lossy
+	}
+	return s.client
 }
 
 // openServer finds the server the flags ask for, or the embedded choice.
 func openServer(ctx context.Context, cfg config, show *progress) (*server, error) {
+	if cfg.chaos != nil {
+		return openChaosServer(ctx)
+	}
 	switch cfg.redis {
 	case miniRedis:
 		return openMini()
@@ -106,7 +123,16 @@ func (s *server) connect(ctx context.Context, address string) error {
 }
 
 // close ends the client, and the server if it is this run's own.
-func (s *server) close() error { return errors.Join(s.client.Close(), s.stop()) }
+func (s *server) close() error {
+	var err error
+	if s.lossy != nil {
+		err = s.lossy.Close()
+	}
+	if s.proxy != nil {
+		s.proxy.Close()
+	}
+	return errors.Join(err, s.client.Close(), s.stop())
+}
 
 // String names the server for people.
 func (s *server) String() string {
@@ -120,7 +146,7 @@ func (s *server) String() string {
 // not known: miniredis shares this process, and INFO may be forbidden. INFO counts in microseconds; the
 // kernel's table, the other source, in steps of 10 ms, which is too coarse for a run of 20,000 messages.
 func (s *server) cpu(ctx context.Context) (used time.Duration, ok bool) {
-	if s.source == sourceMini {
+	if s.source == sourceMini || s.proxy != nil { // a server that is started again counts from 0
 		return 0, false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), greetTimeout)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
@@ -18,8 +17,8 @@ const (
 	leafBytes  = int(unsafe.Sizeof(leaf{}))
 )
 
-// sharedMemory is a file without a name that several processes have in their memory. It holds the number of
-// messages opened, and the leaves of the books.
+// sharedMemory is a file without a name that several processes have in their memory. It holds the head
+// and the leaves of the books.
 type sharedMemory struct {
 	file *os.File
 	maps [][]byte
@@ -38,13 +37,13 @@ func newSharedMemory() (*sharedMemory, error) {
 	return m, nil
 }
 
-// size is the place of the number of messages opened.
-func (m *sharedMemory) size() (*atomic.Int64, error) {
+// head is what stands before the leaves.
+func (m *sharedMemory) head() (*bookHead, error) {
 	b, err := m.bytes(0, sharedHead)
 	if err != nil {
 		return nil, err
 	}
-	return (*atomic.Int64)(unsafe.Pointer(&b[0])), nil //nolint:gosec // G103: aligned, and never moved
+	return (*bookHead)(unsafe.Pointer(&b[0])), nil //nolint:gosec // G103: shorter, aligned, and never moved
 }
 
 // newLeaf adds leaf i to the file and returns it.

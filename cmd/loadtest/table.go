@@ -44,6 +44,7 @@ func (r *report) writeTable(w io.Writer) {
 		}
 	}
 	r.writeProcesses(w)
+	r.writeFaults(w)
 	say(w, "\n%s\n", r.verdict())
 }
 
@@ -89,6 +90,9 @@ func (r *report) verdict() string {
 	add(t.Forked, "%s in the keys more than once")
 	add(t.Denied, "%s there although their publish failed for certain")
 	add(t.Strangers, "%s values in the keys that this run did not publish")
+	add(t.Evidence.Stolen, "%s removed by a settlement whose lease was gone")
+	add(t.Evidence.Repeated, "%s doubled by a settlement whose lease was gone")
+	reasons = append(reasons, r.problems...)
 	return "THE BOOKS DO NOT BALANCE: " + strings.Join(reasons, "; ") + "."
 }
 

@@ -39,6 +39,7 @@ type trial struct {
 	lateness    lateness      // with -rate
 	samples     samples       // written by sampled
 	publishTime time.Duration // written before publishingEnded is set
+	publishEnd  time.Duration // on the clock; likewise
 	consumption consumption   // written by the watcher, read after consume
 }
 
@@ -60,7 +61,7 @@ func newTrial(cfg config, srv *server, show *progress) (*trial, error) {
 	if cfg.payload < t.mint.smallest {
 		show.notef("-payload: the smallest envelope of this test has about %d bytes; that is used", t.mint.smallest)
 	}
-	pub, err := publisher.New(publisher.Config{Client: srv.client, Queue: t.queue, Layout: cfg.layout})
+	pub, err := publisher.New(publisher.Config{Client: srv.publishing(), Queue: t.queue, Layout: cfg.layout})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,11 @@ func newTrial(cfg config, srv *server, show *progress) (*trial, error) {
 	if t.books, err = newSharedBooks(t.shared); err != nil {
 		return nil, errors.Join(err, t.shared.close())
 	}
-	t.consumer = newFleet(t.order(), t.shared, t.latencies, show)
+	if cfg.chaos != nil {
+		t.consumer = newCrew(t.order(), t.shared, t.latencies, show)
+	} else {
+		t.consumer = newFleet(t.order(), t.shared, t.latencies, show)
+	}
 	return t, nil
 }
 

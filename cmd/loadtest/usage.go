@@ -10,7 +10,8 @@ import (
 // flagOrder is the order of the help. It holds every flag.
 var flagOrder = []string{
 	"redis", "layout", "messages", "duration", "rate", "prefill", "payload", "processes", "concurrency", "prefetch",
-	"batch", "handler-time", "fail", "retry-after", "backoff", "legacy-retry", "max-attempts", "sweep", "runs", "json", "html",
+	"batch", "handler-time", "fail", "retry-after", "backoff", "legacy-retry", "max-attempts", "sweep", "runs", "chaos", "seed", "json",
+	"html",
 }
 
 const usageWidth = 100
@@ -21,6 +22,7 @@ const examples = `examples:
   loadtest -processes 4 -handler-time exponential:5ms      four consumers that compete
   loadtest -sweep -concurrency 16,64,256 -prefetch 256,1024 -messages 100000 -runs 3
                                                            which setting is the fastest
+  loadtest -chaos -duration 30s                            what survives faults: everything
 `
 
 // writeUsage prints the help.

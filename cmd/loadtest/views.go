@@ -13,7 +13,8 @@ func (t *trial) publishingView() view {
 func (t *trial) consumingView() view {
 	v := view{verb: "settled", done: t.settled.Load(), total: t.cfg.messages}
 	if t.publishingEnded.Load() || t.cfg.duration > 0 {
-		v.total = t.books.stored.Load() // fewer than asked for after an interrupt
+		// Fewer than asked for after an interrupt. Those whose publish is in doubt may be there as well.
+		v.total = max(t.books.stored.Load(), v.done)
 	}
 	t.setFraction(&v)
 	return v

@@ -24,6 +24,7 @@ type consumption struct {
 	from, to             time.Duration // on the clock
 	redisCPU, clientCPU  time.Duration
 	redisKnown, cpuKnown bool
+	longestGap           time.Duration // between two looks that saw settlements
 }
 
 func (c *consumption) begin(ctx context.Context, t *trial) {
@@ -76,7 +77,8 @@ func (t *trial) watch(ctx context.Context) error {
 		}
 		idle := now - moved
 		if t.publishingEnded.Load() {
-			if t.settled.Load() >= t.books.stored.Load()+t.books.doubtful.Load() {
+			// With faults some settlements are not counted, and some messages settled that are neither.
+			if t.cfg.chaos == nil && t.settled.Load() >= t.books.stored.Load()+t.books.doubtful.Load() {
 				return nil
 			}
 			// The counters fall short when a message vanished, or when an ack had to be sent twice. Then the
@@ -87,6 +89,9 @@ func (t *trial) watch(ctx context.Context) error {
 					return nil
 				}
 			}
+		}
+		if t.cfg.chaos != nil && t.publishingEnded.Load() && now-t.publishEnd > chaosDrain {
+			return fmt.Errorf("not everything was worked off within %s of the end of the faults", chaosDrain)
 		}
 		if limit := t.cfg.patience(); idle > limit {
 			return fmt.Errorf("stalled: nothing was published or consumed for %s", limit)
@@ -100,7 +105,9 @@ func (t *trial) look() (activity int64) {
 	c := t.consumer.counts()
 	if c.Settled != t.settled.Load() {
 		t.settled.Store(c.Settled)
-		t.consumption.to = t.clock.now()
+		now := t.clock.now()
+		t.consumption.longestGap = max(t.consumption.longestGap, now-t.consumption.to)
+		t.consumption.to = now
 	}
 	return c.Activity + t.books.stored.Load() + t.books.doubtful.Load()
 }

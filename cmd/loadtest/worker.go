@@ -32,6 +32,7 @@ type worker struct {
 	clock     clock
 	books     *books
 	latencies *latencies
+	mischief  *mischief // nil without faults
 }
 
 // newPool is the pool under test. What it reports goes to w.
@@ -49,6 +50,9 @@ func (k *worker) newPool(client *redis.Client, queue string, w io.Writer) *pool.
 	}
 	if k.cfg.layout == pool.Legacy {
 		cfg.LegacyRetry, cfg.Backoff = k.cfg.legacyRetry, pool.Backoff{}
+	}
+	if k.mischief != nil {
+		k.mischief.change(&cfg)
 	}
 	return pool.New(cfg)
 }
@@ -72,13 +76,21 @@ func (k *worker) handle(ctx context.Context, d *delivery.Delivery) error {
 	case run == 1:
 		k.latencies.record(s.Seq, k.clock.since(s.At, now))
 	}
-	if d := k.cfg.handlerTime.of(s.Seq); d > 0 {
-		if err := retry.Sleep(ctx, d); err != nil {
+	if takes := k.cfg.handlerTime.of(s.Seq); takes > 0 {
+		if err := retry.Sleep(ctx, takes); err != nil {
+			return err
+		}
+	}
+	if k.mischief != nil {
+		if err := k.mischief.of(s.Seq, run, d.Number); err != nil {
 			return err
 		}
 	}
 	if fails(s.Seq, run, k.cfg.fail) {
 		return errInjected
+	}
+	if k.mischief != nil {
+		k.books.judge(s.Seq, run)
 	}
 	k.books.succeeded(s.Seq)
 	return nil

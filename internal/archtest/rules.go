@@ -39,6 +39,7 @@ var layers = []row{
 
 	{"publisher", "lua internal/flow envelope"},
 	{"internal/yardstick", "lua internal/flow"},
+	{"internal/chaos", "internal/redisproc internal/faultproxy internal/retry"}, // the load test's faults
 
 	{"reserver", "delivery internal/flow internal/retry internal/slots envelope"},
 	{"router", "delivery internal/flow internal/retry internal/slots envelope"},

@@ -1,4 +1,4 @@
-// Package faultproxy stands between a test's client and a Redis server, passes everything on, and on
+// Package faultproxy stands between a client under test and a Redis server, passes everything on, and on
 // request does what networks do: swallow a reply, hold everything back, add delay, cut connections,
 // refuse new ones.
 //
@@ -10,5 +10,5 @@
 // It never changes a byte, and never makes up a reply. It does not follow connections whose replies
 // do not pair up with commands: publish/subscribe, MONITOR and CLIENT REPLY OFF.
 //
-// The package is for tests alone.
+// The package is for tests, and for load tests with faults.
 package faultproxy

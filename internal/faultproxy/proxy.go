@@ -2,10 +2,10 @@ package faultproxy
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/sourcegraph/conc"
@@ -18,8 +18,10 @@ const dialTimeout = 2 * time.Second
 type Proxy struct {
 	target   string
 	listener net.Listener
-	ctx      context.Context //nolint:containedctx // ends with the test, to cut short a dial
-	wg       conc.WaitGroup  // the accept loop and every link's goroutines
+	ctx      context.Context //nolint:containedctx // ends with the proxy, to cut short a dial
+	end      context.CancelFunc
+	wg       conc.WaitGroup // the accept loop and every link's goroutines
+	keeps    bool           // the commands it sees; set by Start and Listen
 
 	mu         sync.Mutex
 	closed     bool
@@ -33,29 +35,51 @@ type Proxy struct {
 	roundTrips int
 }
 
+// test is what Start needs of a testing.TB. Package testing belongs in no program, and the load test is one.
+type test interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Cleanup(f func())
+}
+
 // Start runs a proxy in front of target, a host and port, until the test ends. The target need not
 // be up yet: each connection is dialled when a client comes, and closed when that fails. The proxy
 // takes everything down with it when the test ends, so close clients before, or let a t.Cleanup
 // registered later do it.
-func Start(t testing.TB, target string) *Proxy {
+func Start(t test, target string) *Proxy {
 	t.Helper()
+	p, err := listen(target, true)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// Listen is Start for a run that is no test: the proxy lasts until Close, and keeps no commands, so that a long
+// run needs no memory for them. Commands, Count and RoundTrips stay empty.
+func Listen(target string) (*Proxy, error) { return listen(target, false) }
+
+func listen(target string, keeps bool) (*Proxy, error) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0") //nolint:noctx // returns at once
 	if err != nil {
-		t.Fatalf("faultproxy: %v", err)
+		return nil, fmt.Errorf("faultproxy: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &Proxy{target: target, listener: listener, ctx: ctx, links: make(map[*link]struct{})}
+	p := &Proxy{target: target, listener: listener, keeps: keeps, links: make(map[*link]struct{})}
+	p.ctx, p.end = context.WithCancel(context.Background())
 	p.wg.Go(p.accept)
-	t.Cleanup(func() {
-		cancel()
-		p.mu.Lock()
-		p.closed = true
-		p.mu.Unlock()
-		_ = listener.Close() // what ends the accept loop
-		p.Cut()
-		p.wg.Wait()
-	})
-	return p
+	return p, nil
+}
+
+// Close ends the proxy and all its connections, and waits until nothing of it is left.
+func (p *Proxy) Close() {
+	p.end()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	_ = p.listener.Close() // what ends the accept loop
+	p.Cut()
+	p.wg.Wait()
 }
 
 // Addr returns the host and port that clients connect to instead of the target.
@@ -156,9 +180,11 @@ func (p *Proxy) serve(id int, client net.Conn) {
 func (p *Proxy) record(c Command, newTrip bool) *Swallow {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.commands = append(p.commands, c)
-	if newTrip {
-		p.roundTrips++
+	if p.keeps {
+		p.commands = append(p.commands, c)
+		if newTrip {
+			p.roundTrips++
+		}
 	}
 	for i, s := range p.armed {
 		if c.contains(s.match) {

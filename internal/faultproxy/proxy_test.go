@@ -318,3 +318,30 @@ func TestPushesAndAttributesDoNotShiftReplies(t *testing.T) {
 		t.Errorf("%d commands in %d round trips, want 3 in 3", n, trips)
 	}
 }
+
+// A proxy without a test loses replies all the same, keeps nothing, and is gone after Close.
+func TestListenKeepsNoCommands(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, b testredis.Backend) {
+		p, err := Listen(b.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := testredis.Client(t, b.Via(p.Addr()))
+		lost := p.SwallowNext("echo hello")
+		if err := client.Do(t.Context(), "echo", "hello").Err(); err == nil {
+			t.Error("the reply was not lost")
+		}
+		wait(t, lost)
+		if err := client.Ping(t.Context()).Err(); err != nil {
+			t.Error(err)
+		}
+		if n, trips := len(p.Commands()), p.RoundTrips(); n != 0 || trips != 0 {
+			t.Errorf("%d commands and %d round trips were kept", n, trips)
+		}
+		p.Close()
+		if err := client.Ping(t.Context()).Err(); err == nil {
+			t.Error("the proxy answers after its end")
+		}
+	})
+}
