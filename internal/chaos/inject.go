@@ -16,6 +16,10 @@ const (
 	leastSleep   = 200 * time.Millisecond
 	longestSleep = 1500 * time.Millisecond // longer than the surest part of a lease of 2 s, shorter than clients wait
 
+	leastDelay   = 20 * time.Millisecond // of a reply that comes late
+	longestDelay = 100 * time.Millisecond
+	delayedFor   = 300 * time.Millisecond // replies
+
 	commandPatience = 3 * time.Second // of a server that is about to be back
 	replyPatience   = 500 * time.Millisecond
 
@@ -79,6 +83,11 @@ func (i *Injector) inject(ctx context.Context, e Event) (done bool, err error) {
 		return i.lose(ctx, e.Draw), nil
 	case ProxyCut:
 		i.Proxy.Cut()
+		return true, nil
+	case ProxyDelay:
+		i.Proxy.Delay(spread(e.Draw, leastDelay, longestDelay))
+		_ = retry.Sleep(ctx, delayedFor) // no longer than the run
+		i.Proxy.Delay(0)
 		return true, nil
 	default:
 		return false, nil // it happens in consumers

@@ -68,6 +68,22 @@ func TestInject(t *testing.T) {
 	do(Event{Kind: ProxyCut}, true)
 	testredis.Eventually(t, 10*time.Second, func() bool { return client.Ping(t.Context()).Err() == nil }, "no new connection")
 
+	var g errgroup.Group
+	g.Go(func() error {
+		for slow := false; !slow; { // ends with the test's patience, if no reply is slow
+			begin := time.Now()
+			if err := client.Ping(t.Context()).Err(); err != nil {
+				return err
+			}
+			slow = time.Since(begin) >= leastDelay
+		}
+		return nil
+	})
+	do(Event{Kind: ProxyDelay}, true)
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+
 	begin := time.Now()
 	do(Event{Kind: DebugSleep}, true)
 	if d := time.Since(begin); d < leastSleep {
@@ -123,7 +139,7 @@ func TestRunCountsWhatHappened(t *testing.T) {
 		return nil
 	})
 	testredis.Eventually(t, 30*time.Second, func() bool {
-		for kind := ConsumerKill; kind <= ProxyCut; kind++ {
+		for kind := ConsumerKill; kind <= ProxyDelay; kind++ {
 			if i.Counters.Of(kind) == 0 {
 				return false
 			}

@@ -5,7 +5,7 @@ import "sync/atomic"
 // Kind is a kind of fault.
 type Kind int
 
-// The kinds. Those up to ProxyCut are scheduled; the others happen in consumers, as messages come.
+// The kinds. Those up to ProxyDelay are scheduled; the others happen in consumers, as messages come.
 const (
 	ConsumerKill Kind = iota // SIGKILL of a consumer, which is started again
 	RedisRestart             // SIGKILL of the server, which is started again on its data
@@ -14,6 +14,7 @@ const (
 	DebugSleep               // DEBUG SLEEP: the server answers nobody
 	LostReply                // a command is carried out and its reply lost
 	ProxyCut                 // all connections closed on the way
+	ProxyDelay               // replies come late for a while
 
 	HandlerFail    // the handler returns an error
 	HandlerPanic   // it panics
@@ -26,7 +27,7 @@ const (
 
 var names = [kinds]string{
 	"consumer_kill", "redis_restart", "client_kill", "script_flush", "debug_sleep", "lost_reply", "proxy_cut",
-	"handler_fail", "handler_panic", "handler_exit", "handler_overrun", "clock_skew",
+	"proxy_delay", "handler_fail", "handler_panic", "handler_exit", "handler_overrun", "clock_skew",
 }
 
 // String is the kind's name in reports.
@@ -45,7 +46,7 @@ func Kinds() []Kind {
 // comes back: their leases run out, or the replies to their settlements are lost.
 func (k Kind) Stalls() bool {
 	switch k {
-	case RedisRestart, ClientKill, DebugSleep, LostReply, ProxyCut:
+	case RedisRestart, ClientKill, DebugSleep, LostReply, ProxyCut, ProxyDelay:
 		return true
 	default:
 		return false

@@ -8,7 +8,8 @@ import (
 // round is what a schedule shuffles, again and again: every kind is in it, so that none waits for luck, and the cheap
 // ones more than once.
 var round = []Kind{
-	ConsumerKill, ConsumerKill, RedisRestart, ClientKill, ScriptFlush, DebugSleep, LostReply, LostReply, LostReply, ProxyCut,
+	ConsumerKill, ConsumerKill, RedisRestart, ClientKill, ScriptFlush, DebugSleep, LostReply, LostReply, LostReply,
+	ProxyCut, ProxyDelay,
 }
 
 const (

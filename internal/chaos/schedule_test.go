@@ -43,7 +43,7 @@ func TestEveryRoundHasEveryKindAndShortRunsHaveARound(t *testing.T) {
 			for _, e := range events[r*len(round) : (r+1)*len(round)] {
 				seen[e.Kind] = true
 			}
-			for kind := ConsumerKill; kind <= ProxyCut; kind++ {
+			for kind := ConsumerKill; kind <= ProxyDelay; kind++ {
 				if !seen[kind] {
 					t.Errorf("%s: round %d has no %s", length, r+1, kind)
 				}

@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,7 +33,6 @@ type childConfig struct {
 	Layout                pool.Layout
 	Concurrency, Prefetch int
 	RetryAfter, Handler   time.Duration
-	Misbehave             float64 // share of the runs that fail, panic or exit; 0 = none
 }
 
 // childMain consumes until SIGTERM, or until its parent is gone. Each report is a line in one write, so a
@@ -72,15 +69,6 @@ func childMain(config string) int {
 		case <-timer.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		}
-		if rand.Float64() < c.Misbehave {
-			switch rand.IntN(3) {
-			case 0:
-				panic("on purpose")
-			case 1:
-				runtime.Goexit()
-			}
-			return errors.New("on purpose")
 		}
 		report("done " + strconv.Itoa(seq))
 		return nil
