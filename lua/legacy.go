@@ -82,8 +82,8 @@ func blockOnList(ctx context.Context, c blocker, key string, most time.Duration)
 // ReturnToken does nothing: this layout has no tokens.
 func (s *Legacy) ReturnToken(context.Context) error { return nil }
 
-// Settle ends reservations (L4, L6, D3), one result each. Beside an error some may have been carried out; it is
-// safe to send all of them again.
+// Settle ends reservations (L4, L6, D3), one result each. Of a handle that is given twice the first decides and the
+// others are Late. Beside an error some may have been carried out; it is safe to send all of them again.
 func (s *Legacy) Settle(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error) {
 	results := make([]flow.Result, len(settled))
 	for from := 0; from < len(settled); from += chunk {
@@ -154,7 +154,8 @@ func (s *Legacy) sendSettle(ctx context.Context, settled []flow.Settlement, byTo
 }
 
 // HandBack returns reservations nobody started to the head of ready (L9). They must come in reservation
-// order; the last chunk goes first, so that the whole keeps its order. Safe to send again.
+// order; the last chunk goes first, so that the whole keeps its order. Of a handle that is given twice one goes back
+// and the others are Late. Safe to send again.
 func (s *Legacy) HandBack(ctx context.Context, held []*flow.Reservation) ([]flow.Result, error) {
 	results := make([]flow.Result, len(held))
 	k := &s.Keys

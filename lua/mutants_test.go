@@ -88,39 +88,44 @@ func late(op flow.Op) func(t testing.TB, q *queue) {
 func TestMutantsAreCaught(t *testing.T) { // L4, L8, L9, Z4, Z5, Z10, Z11, D3
 	t.Parallel()
 	const (
-		gateAnswer  = "  variadic('ZREM', leases, live)\n  return held\n"
-		alwaysHeld  = "  variadic('ZREM', leases, live)\n  for i = 1, #held do held[i] = held[i] or '0' end\n  return held\n"
-		neverRemove = "  return held\n"
+		removal     = "  if variadic('ZREM', leases, live) < #live then\n"
+		alwaysHeld  = "  variadic('ZREM', leases, live)\n  for i = 1, #held do held[i] = held[i] or '0' end\n  if false then\n"
+		neverRemove = "  if false then\n"
+		blind       = "  if variadic('ZREM', leases, live) < 0 then\n" // to repetitions
 	)
 	for name, c := range map[string]struct {
 		script         *script
 		piece, instead string
 		assert         func(t testing.TB, q *queue)
 	}{
-		"L4 an ack needs no lease":                        {legacySettle, gateAnswer, alwaysHeld, late(flow.Ack)},
-		"L4 a requeue needs no lease":                     {legacySettle, gateAnswer, alwaysHeld, late(flow.Requeue)},
+		"L4 an ack needs no lease":                        {legacySettle, removal, alwaysHeld, late(flow.Ack)},
+		"L4 a requeue needs no lease":                     {legacySettle, removal, alwaysHeld, late(flow.Requeue)},
 		"L4 a late requeue pushes":                        {legacySettle, "if left[tonumber(ARGV[at])] then", "if true then", late(flow.Requeue)},
 		"L4 a missing value is pushed":                    {legacySettle, "    if want[value] > 0 then\n      want[value] = want[value] - 1\n    else\n      left", "    do\n      left", missingPushesNothing},
 		"L4 the value stays in processing":                {legacySettle, "      redis.call('LTRIM', processing, start + size, -1)\n      prepend(processing, rest)\n      prepend(processing, before)\n", "\n", deadLetterReplacesTheReservation},
 		"L4 marks stay in processing":                     {legacySettle, "    redis.call('LREM', list, tail and -count or count, mark)\n", "\n", scatteredLeavesNoMark},
 		"L4 an unseen settlement counts as done":          {legacySettle, "digits and 'unseen' or", "", lateInALargeBatch},
-		"L9 a hand back needs no lease":                   {legacyHandBack, gateAnswer, alwaysHeld, lateHandBackTouchesNothing},
+		"L9 a hand back needs no lease":                   {legacyHandBack, removal, alwaysHeld, lateHandBackTouchesNothing},
+		"L4 repetitions pass the gate":                    {legacySettle, removal, blind, repetitionsAreLate},
+		"L4 repetitions are handed back":                  {legacyHandBack, removal, blind, handedBackOnce},
 		"L8 renewal creates leases":                       {renewLeases, "  if held[i] then", "  if true then", renewCreatesNothing},
 		"L8 renewal may lower":                            {renewLeases, "'XX', 'GT', ", "'XX', ", renewNeverLowers},
-		"D3 legacy: a dead letter without removal":        {legacySettle, gateAnswer, neverRemove, deadLetterReplacesTheReservation},
-		"D3 legacy: a late dead letter is written":        {legacySettle, gateAnswer, alwaysHeld, late(flow.DeadLetter)},
+		"D3 legacy: a dead letter without removal":        {legacySettle, removal, neverRemove, deadLetterReplacesTheReservation},
+		"D3 legacy: a late dead letter is written":        {legacySettle, removal, alwaysHeld, late(flow.DeadLetter)},
 		"D3 legacy: removal without the record":           {legacySettle, "variadic('RPUSH', dead, buried)\n", "\n", deadLetterReplacesTheReservation},
-		"Z4 an ack needs no reservation":                  {zsetSettle, gateAnswer, alwaysHeld, late(flow.Ack)},
-		"Z4 a release needs no reservation":               {zsetSettle, gateAnswer, alwaysHeld, late(flow.Release)},
-		"Z4 a return needs no reservation":                {zsetSettle, gateAnswer, alwaysHeld, late(flow.Return)},
-		"Z4 a late release is written":                    {zsetSettle, "if held[i] and not blocked[i] then", "if not blocked[i] then", late(flow.Release)},
-		"Z5 a release replaces what delayed holds":        {zsetSettle, "      blocked[i] = true\n", "\n", stayedLosesNothing},
-		"Z5 a blocked release leaves reserved":            {zsetSettle, "if held[i] and not (skip and skip[i]) then", "if held[i] then", stayedLosesNothing},
+		"Z4 an ack needs no reservation":                  {zsetSettle, removal, alwaysHeld, late(flow.Ack)},
+		"Z4 a release needs no reservation":               {zsetSettle, removal, alwaysHeld, late(flow.Release)},
+		"Z4 a return needs no reservation":                {zsetSettle, removal, alwaysHeld, late(flow.Return)},
+		"Z4 repetitions pass the gate":                    {zsetSettle, removal, blind, repetitionsAreLate},
+		"Z4 repetitions are handed back":                  {zsetHandBack, removal, blind, handedBackOnce},
+		"Z4 a late release is written":                    {zsetSettle, "  elseif held[i] then\n", "  else\n", late(flow.Release)},
+		"Z5 a release replaces what delayed holds":        {zsetSettle, "if coming[text] or redis.call('ZSCORE', delayed, text) then", "if coming[text] then", stayedLosesNothing},
+		"Z5 a blocked release leaves reserved":            {zsetSettle, "variadic('ZADD', reserved, stays)\n", "\n", stayedLosesNothing},
 		"Z10 renewal creates members":                     {renewLeases, "  if held[i] then", "  if true then", renewCreatesNothing},
 		"Z10 renewal may lower":                           {renewLeases, "'XX', 'GT', ", "'XX', ", renewNeverLowers},
-		"Z11 a hand back needs no reservation":            {zsetHandBack, gateAnswer, alwaysHeld, lateHandBackTouchesNothing},
-		"D3 zset: a dead letter without removal":          {zsetSettle, gateAnswer, neverRemove, deadLetterReplacesTheReservation},
-		"D3 zset: a late dead letter is written":          {zsetSettle, gateAnswer, alwaysHeld, late(flow.DeadLetter)},
+		"Z11 a hand back needs no reservation":            {zsetHandBack, removal, alwaysHeld, lateHandBackTouchesNothing},
+		"D3 zset: a dead letter without removal":          {zsetSettle, removal, neverRemove, deadLetterReplacesTheReservation},
+		"D3 zset: a late dead letter is written":          {zsetSettle, removal, alwaysHeld, late(flow.DeadLetter)},
 		"D3 zset: removal without the record":             {zsetSettle, "variadic('RPUSH', dead, buried)\n", "\n", deadLetterReplacesTheReservation},
 		"D1 zset: a dead letter without its notify token": {zsetSettle, "tokens(KEYS[4], #buried)", "tokens(KEYS[4], 0)", deadLetterReplacesTheReservation},
 	} {

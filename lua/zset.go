@@ -129,7 +129,8 @@ func (s *Zset) ReturnToken(ctx context.Context) error {
 	return nil
 }
 
-// Settle ends reservations (Z4, Z5, Z7, D3), one result each.
+// Settle ends reservations (Z4, Z5, Z7, D3), one result each. Of a handle that is given twice the first decides and the
+// others are Late.
 func (s *Zset) Settle(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error) {
 	results := make([]flow.Result, len(settled))
 	for from := 0; from < len(settled); from += chunk {
@@ -169,7 +170,8 @@ func (s *Zset) settle(ctx context.Context, settled []flow.Settlement, results []
 }
 
 // HandBack returns reservations nobody started to the head of ready as they were before (Z7, Z11). They must
-// come in reservation order. Not safe to send again (Z4).
+// come in reservation order; of a handle that is given twice one goes back and the others are Late. Not safe to send
+// again (Z4).
 func (s *Zset) HandBack(ctx context.Context, held []*flow.Reservation) ([]flow.Result, error) {
 	results := make([]flow.Result, len(held))
 	k := &s.Keys

@@ -92,11 +92,11 @@ func (m *legacy) sweep(limit int, _ int64) int {
 
 func (m *legacy) outcome(batch []flow.Settlement) (results []flow.Result, sure bool) { // L4
 	taken, missing := map[string]int{}, map[string]int{}
-	results = make([]flow.Result, len(batch))
+	results, first := make([]flow.Result, len(batch)), firsts(batch)
 	for i, one := range batch {
 		v, _ := value(one.Reservation.Handle)
 		switch {
-		case !m.leased(one.Reservation.Handle):
+		case !first[i] || !m.leased(one.Reservation.Handle):
 			results[i] = flow.Late
 		case taken[v] < m.copies[v]:
 			taken[v]++

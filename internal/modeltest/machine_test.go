@@ -33,7 +33,7 @@ type rig struct {
 
 // stats count what a round did, so that a machine that has gone idle is noticed.
 type stats struct {
-	sequences, calls, late, missing, stayed, cut, tokens, twoCalls, big atomic.Int64
+	sequences, calls, late, repeated, missing, stayed, cut, tokens, twoCalls, big atomic.Int64
 }
 
 // machine is one sequence.
@@ -240,7 +240,11 @@ func (m *machine) broke(what string, err error) {
 
 // ended counts acks and results.
 func (m *machine) ended(batch []flow.Settlement, results []flow.Result) {
+	first := firsts(batch)
 	for i, one := range batch {
+		if !first[i] {
+			m.stats.repeated.Add(1)
+		}
 		switch results[i] {
 		case flow.Done:
 			if one.Op == flow.Ack {

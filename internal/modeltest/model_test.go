@@ -3,6 +3,7 @@ package modeltest
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/babelpool/babelpool/internal/flow"
 )
@@ -93,6 +94,26 @@ func (q *queue) renewal(set map[string]float64, handles []string, lease int64) [
 		set[handle] = max(score, q.expiry(lease))
 	}
 	return results
+}
+
+// firsts tells of each settlement of a call whether it is the first with its handle; the others are late (L4, Z4). The
+// last chunk of a hand back goes out first.
+func firsts(batch []flow.Settlement) []bool {
+	var chunks []int
+	for from := 0; from < len(batch); from += chunk {
+		chunks = append(chunks, from)
+	}
+	if len(batch) > 0 && batch[0].Op == flow.HandBack {
+		slices.Reverse(chunks)
+	}
+	first, seen := make([]bool, len(batch)), make(map[string]bool, len(batch))
+	for _, from := range chunks {
+		for i := from; i < min(from+chunk, len(batch)); i++ {
+			handle := batch[i].Reservation.Handle
+			first[i], seen[handle] = !seen[handle], true
+		}
+	}
+	return first
 }
 
 // wrongResult is a result that differs from the model's.

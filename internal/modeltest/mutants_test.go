@@ -16,13 +16,19 @@ func TestTheMachineCatchesMutants(t *testing.T) { // L4, L8, Z1, Z3, Z4, Z10
 		t.Skip("each machine is one goroutine: the race detector would only make it slow")
 	}
 	t.Parallel()
-	const gate = "  variadic('ZREM', leases, live)\n  return held\n"
+	const (
+		gate       = "  if variadic('ZREM', leases, live) < #live then\n"
+		alwaysHeld = "  variadic('ZREM', leases, live)\n  for i = 1, #held do held[i] = held[i] or '0' end\n  if false then\n"
+		blind      = "  if variadic('ZREM', leases, live) < 0 then\n"
+	)
 	for name, c := range map[string]struct {
 		layout flow.Layout
 		mutant mutant
 	}{
-		"L4 a settlement needs no lease":       {flow.Legacy, mutant{"", gate, "  variadic('ZREM', leases, live)\n  for i = 1, #held do held[i] = held[i] or '0' end\n  return held\n", nil}},
-		"Z4 a settlement needs no lease":       {flow.Zset, mutant{"", gate, "  variadic('ZREM', leases, live)\n  for i = 1, #held do held[i] = held[i] or '0' end\n  return held\n", nil}},
+		"L4 a settlement needs no lease":       {flow.Legacy, mutant{"", gate, alwaysHeld, nil}},
+		"Z4 a settlement needs no lease":       {flow.Zset, mutant{"", gate, alwaysHeld, nil}},
+		"L4 repetitions pass the gate":         {flow.Legacy, mutant{"", gate, blind, nil}},
+		"Z4 repetitions pass the gate":         {flow.Zset, mutant{"", gate, blind, nil}},
 		"L4 a late requeue pushes":             {flow.Legacy, mutant{"", "if left[tonumber(ARGV[at])] then", "if true then", nil}},
 		"L8 renewal creates deadlines":         {flow.Legacy, mutant{"'GT'", "    raised[#raised + 1] = ARGV[2 + i]\n  else\n", "    raised[#raised + 1] = ARGV[2 + i]\n  else\n    redis.call('ZADD', leases, score, ARGV[2 + i])\n", nil}},
 		"Z10 renewal creates members":          {flow.Zset, mutant{"'GT'", "    raised[#raised + 1] = ARGV[2 + i]\n  else\n", "    raised[#raised + 1] = ARGV[2 + i]\n  else\n    redis.call('ZADD', leases, score, ARGV[2 + i])\n", nil}},
@@ -43,7 +49,8 @@ func TestTheMachineCatchesMutants(t *testing.T) { // L4, L8, Z1, Z3, Z4, Z10
 		"Z3 a twin overshoots":                 {flow.Zset, mutant{"", "      number = on[number] or number + 1\n", "      number = math.max(number, on.top or 0) + 1\n on.top = number\n", nil}},
 		"L3 swept to the head":                 {flow.Legacy, mutant{"", "  variadic('RPUSH', ready, back)\n  return #due", "  prepend(ready, back)\n  return #due", nil}},
 		"B03 recall of one score too few":      {flow.Legacy, mutant{"", "token .. 'g', low, after", "token .. '00000002', low, after", nil}},
-		"Z5 a release replaces":                {flow.Zset, mutant{"", "      blocked[i] = true\n", "\n", nil}},
+		"Z5 what stays is lost":                {flow.Zset, mutant{"", "variadic('ZADD', reserved, stays)\n", "\n", nil}},
+		"Z5 a release replaces":                {flow.Zset, mutant{"", "if coming[text] or redis.call('ZSCORE', delayed, text) then", "if coming[text] then", nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -50,8 +50,8 @@ func (o *owner) settled(batch []*flow.Reservation) {
 func (o *owner) crash() { o.held, o.past, o.token, o.lost = nil, nil, 0, nil }
 
 // draw draws reservations of the owner for one call: a run of what it holds, in order, with gaps, from the end, or
-// scattered, and between them some that it has settled before or whose lease may be gone. No handle comes twice: of
-// one reservation there is one settlement, and a zset queue cannot tell two of the same bytes (Z4).
+// scattered, and between them some that it has settled before or whose lease may be gone. A handle may come twice: the
+// same reservation by mistake, or in a zset queue two whose members are the same bytes (Z4).
 func (o *owner) draw(t *rapid.T, big bool) []*flow.Reservation {
 	n := len(o.held)
 	var batch []*flow.Reservation
@@ -79,12 +79,13 @@ func (o *owner) draw(t *rapid.T, big bool) []*flow.Reservation {
 			batch = slices.Insert(batch, rapid.IntRange(0, len(batch)).Draw(t, "before"), late)
 		}
 	}
-	seen := map[string]bool{}
-	return slices.DeleteFunc(batch, func(r *flow.Reservation) bool {
-		again := seen[r.Handle]
-		seen[r.Handle] = true
-		return again
-	})
+	if rapid.IntRange(0, 4).Draw(t, "with repetitions") == 4 {
+		for range rapid.IntRange(1, 3).Draw(t, "repetitions") {
+			again := batch[rapid.IntRange(0, len(batch)-1).Draw(t, "repeated")]
+			batch = slices.Insert(batch, rapid.IntRange(0, len(batch)).Draw(t, "before"), again)
+		}
+	}
+	return batch
 }
 
 // handles are what renewals take.

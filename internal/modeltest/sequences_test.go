@@ -72,10 +72,10 @@ func (s *stats) report(t *testing.T, layout flow.Layout) {
 	if t.Failed() {
 		return
 	}
-	t.Logf("%d sequences (%d big), %d calls, %d cut; late %d, missing %d, left %d; %d settlements in two calls",
-		s.sequences.Load(), s.big.Load(), s.calls.Load(), s.cut.Load(), s.late.Load(), s.missing.Load(),
+	t.Logf("%d sequences (%d big), %d calls, %d cut; late %d, repeated %d, missing %d, left %d; %d settlements in two calls",
+		s.sequences.Load(), s.big.Load(), s.calls.Load(), s.cut.Load(), s.late.Load(), s.repeated.Load(), s.missing.Load(),
 		s.stayed.Load(), s.twoCalls.Load())
-	reached := map[string]int64{"sequences": s.sequences.Load(), "late calls": s.late.Load(), "cut calls": s.cut.Load()}
+	reached := map[string]int64{"sequences": s.sequences.Load(), "late calls": s.late.Load(), "cut calls": s.cut.Load(), "repetitions": s.repeated.Load()}
 	switch rare := os.Getenv("BQ_STRESS") == "1"; { // a short run may well go by without one
 	case rare && layout == flow.Zset:
 		reached["releases that stayed"] = s.stayed.Load()

@@ -95,12 +95,12 @@ func (m *zset) bury(texts ...string) {
 }
 
 func (m *zset) outcome(batch []flow.Settlement) (results []flow.Result, sure bool) { // Z4, Z5
-	results, coming := make([]flow.Result, len(batch)), map[string]bool{}
+	results, first, coming := make([]flow.Result, len(batch)), firsts(batch), map[string]bool{}
 	for i, one := range batch {
 		text, waits := destination(one)
 		_, there := m.delayed[text]
 		switch {
-		case !m.leased(one.Reservation.Handle):
+		case !first[i] || !m.leased(one.Reservation.Handle):
 			results[i] = flow.Late
 		case waits && (there || coming[text]):
 			results[i] = flow.Stayed

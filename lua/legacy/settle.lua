@@ -5,8 +5,9 @@
 -- ARGV    1 n  2..n+1 deadline members, or of all but the first only the 32 digits, in reservation order, then one triple for
 --         each that is not a plain ack: position from 1, 'requeue' or 'dead', the text to push
 -- Returns pairs position, 'late', 'lost' or 'unseen' for those that were not done: late = its lease was gone,
---         lost = the lease was held but processing no longer had the value, unseen = only digits were given and
---         they were not come across; it is to be sent again in full. Empty when all were done.
+--         or it was given before in this call; lost = the lease was held but processing no longer had the value;
+--         unseen = only digits were given and they were not come across; it is to be sent again in full. Empty when
+--         all were done.
 -- Promise one atomic step; a late or lost one pushes nothing and touches no redelivered copy. Safe to
 --         send again: a second run finds every member gone and reports it late.
 -- Cost    O(n * log N) in reservation order; see strike and remove for the rest.

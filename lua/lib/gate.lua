@@ -1,15 +1,23 @@
--- gate(leases, members, first, last, skip): the ack gate (L4, Z4). Removes members[first..last] from the
--- leases, but for the positions in skip, and returns by position from 1 whether each was there. A member
--- that was not is late: its lease ran out and somebody else may own the message by now, so nothing of it
--- may be touched. ZREM is the first write of the scripts that use it. O(n * log N).
-local function gate(leases, members, first, last, skip)
+-- gate(leases, members, first, last): the ack gate (L4, Z4). Removes members[first..last] from the leases and
+-- returns by position from 1 the score each had, false for what is late: its lease ran out and somebody else may
+-- own the message by now, so nothing of it may be touched. Of equal members the first passes and the others are
+-- late. ZREM is the first write of the scripts that use it, and its count tells whether members repeat, so that
+-- looking for repetitions costs nothing where there are none. O(n * log N).
+local function gate(leases, members, first, last)
   local held, live = scores(leases, members, first, last), {}
   for i = 1, #held do
-    if held[i] and not (skip and skip[i]) then
+    if held[i] then
       live[#live + 1] = members[first + i - 1]
     end
   end
-  variadic('ZREM', leases, live)
+  if variadic('ZREM', leases, live) < #live then
+    local seen = {}
+    for i = 1, #held do
+      local member = members[first + i - 1]
+      held[i] = not seen[member] and held[i]
+      seen[member] = true
+    end
+  end
   return held
 end
 

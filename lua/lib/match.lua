@@ -1,7 +1,8 @@
 -- match(deadlines, first, last): removes from the deadlines the members whose tokens are ARGV[first..last], in
 -- reservation order, the first of them given in full. Returns the rank of the first and the members by position;
 -- false for those that it has not come across. That is the gate (L4) for members the caller has not sent: a token is of
--- one reservation only (L2).
+-- one reservation only (L2). What is come across is always the batch's beginning, so of a token that is given twice the
+-- first decides: the second is not come across, and late when it is sent again in full.
 --
 -- Members stand in deadlines in the order of their expiry and their tokens' time, so what is settled in
 -- reservation order stands close together, between a few that are still in work. A window from the first on is

@@ -1,9 +1,11 @@
--- variadic(command, key, values): one command per 1,000 values; unpack fails at 8,000 (B37).
--- An even chunk keeps the score and member pairs of ZADD together.
+-- variadic(command, key, values): one command per 1,000 values; unpack fails at 8,000 (B37). Returns the sum of the
+-- replies, for ZREM how many were removed. An even chunk keeps the score and member pairs of ZADD together.
 local function variadic(command, key, values)
+  local sum = 0
   for from = 1, #values, 1000 do
-    redis.call(command, key, unpack(values, from, math.min(from + 999, #values)))
+    sum = sum + redis.call(command, key, unpack(values, from, math.min(from + 999, #values)))
   end
+  return sum
 end
 
 -- scores(key, members, from, to): the score of each of members[from..to], false where absent.

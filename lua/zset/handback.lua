@@ -3,7 +3,7 @@
 --
 -- KEYS    1 reserved  2 ready  3 notify
 -- ARGV    pairs reserved member, ready text, in reservation order
--- Returns pairs position, 'late' for those that were no longer reserved.
+-- Returns pairs position, 'late' for those that were no longer reserved, or given before in this call.
 -- Promise one atomic step, gated. Not safe to send again: the text may be reserved anew as the same member
 --         by then (Z4), so an unknown outcome is left to the lease.
 -- Cost    O(n * log N).

@@ -5,8 +5,9 @@
 --         plain ack: position from 1, 'release', 'return' or 'dead', delay in seconds, text
 --         release: the member itself goes to delayed; return: the text does (uncharged); dead: the text
 --         goes to the dead letters
--- Returns pairs position, 'late' or 'left' for those that were not done: late = no longer reserved, left =
---         delayed holds the same text already, so the reservation stays and its lease brings it back.
+-- Returns pairs position, 'late' or 'left' for those that were not done: late = no longer reserved, or
+--         given before in this call; left = delayed holds the same text already, so the reservation stays and
+--         its lease brings it back.
 -- Promise one atomic step; a late one writes nothing.
 -- Cost    O(n * log N).
 -- @include expect clock variadic gate
@@ -26,31 +27,28 @@ if wrong then
   return wrong
 end
 
--- What is late blocks nobody, so who is held is asked before.
-local blocked, coming, present = {}, {}, delays and scores(reserved, ARGV, 3, n + 2)
-for at = n + 3, #ARGV, 4 do
-  local i = tonumber(ARGV[at])
-  if ARGV[at + 1] ~= 'dead' and present[i] then
-    local text = ARGV[at + 1] == 'release' and ARGV[2 + i] or ARGV[at + 3]
-    if coming[text] or redis.call('ZSCORE', delayed, text) then
-      blocked[i] = true
-    end
-    coming[text] = true
-  end
-end
-local held = gate(reserved, ARGV, 3, n + 2, blocked)
-local now, waiting, buried = delays and clock(ARGV[1]), {}, {}
+-- What stays goes back as it was: the gate tells who is held, and only then is it known who blocks whom.
+local held = gate(reserved, ARGV, 3, n + 2)
+local now, left, coming = delays and clock(ARGV[1]), {}, {}
+local stays, waiting, buried = {}, {}, {}
 for at = n + 3, #ARGV, 4 do
   local i, op = tonumber(ARGV[at]), ARGV[at + 1]
-  if held[i] and not blocked[i] then
-    if op == 'dead' then
-      buried[#buried + 1] = ARGV[at + 3]
+  if held[i] and op == 'dead' then
+    buried[#buried + 1] = ARGV[at + 3]
+  elseif held[i] then
+    local text = op == 'release' and ARGV[2 + i] or ARGV[at + 3]
+    if coming[text] or redis.call('ZSCORE', delayed, text) then
+      left[i] = true
+      stays[#stays + 1] = held[i]
+      stays[#stays + 1] = ARGV[2 + i]
     else
+      coming[text] = true
       waiting[#waiting + 1] = expiry(now, ARGV[at + 2])
-      waiting[#waiting + 1] = op == 'release' and ARGV[2 + i] or ARGV[at + 3]
+      waiting[#waiting + 1] = text
     end
   end
 end
+variadic('ZADD', reserved, stays)
 variadic('ZADD', delayed, waiting)
 variadic('RPUSH', dead, buried)
 if KEYS[4] then
@@ -62,7 +60,7 @@ for i = 1, n do
   if not held[i] then
     reply[#reply + 1] = i
     reply[#reply + 1] = 'late'
-  elseif blocked[i] then
+  elseif left[i] then
     reply[#reply + 1] = i
     reply[#reply + 1] = 'left'
   end
