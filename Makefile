@@ -63,7 +63,7 @@ stress: ## the long forms of the fault, chaos and model tests, and every concurr
 	BQ_REQUIRE_REDIS=1 $(GO) test -count 10 -timeout 60m ./internal/flow ./internal/slots ./router ./acker ./reserver ./scheduler ./pool
 
 fuzz: ## each fuzz target for ten minutes
-	./envelope/fuzz.sh 10m
+	./.ci/fuzz 10m
 
 loadtest: ## the load test in both layouts
 	$(GO) run ./cmd/loadtest -layout legacy

@@ -53,8 +53,13 @@ func load(name string) *script {
 		}
 	}
 	strip(&b, text)
-	sum := sha1.Sum([]byte(b.String())) //nolint:gosec // as above
-	return &script{name: name, text: b.String(), hash: hex.EncodeToString(sum[:])}
+	return made(name, b.String())
+}
+
+// made is the script of a text.
+func made(name, text string) *script {
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
+	return &script{name: name, text: text, hash: hex.EncodeToString(sum[:])}
 }
 
 func mustRead(name string) string {

@@ -13,7 +13,7 @@ func TestNamedTestsExist(t *testing.T) {
 	t.Parallel()
 	const root = "../.."
 	have := map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
@@ -35,7 +35,7 @@ func TestNamedTestsExist(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		named := regexp.MustCompile("`(\\w+\\.Test\\w+)`").FindAllSubmatch(text, -1)
+		named := regexp.MustCompile("`(\\w+\\.(?:Test|Fuzz)\\w+)`").FindAllSubmatch(text, -1)
 		if len(named) < least {
 			t.Errorf("docs/%s names only %d tests", name, len(named))
 		}

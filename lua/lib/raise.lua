@@ -54,7 +54,7 @@ local function locate(body)
     else
       depth = depth - 1
       if depth == 0 then
-        if find(body, '[^ \t\r\n]', at + 1) then
+        if char ~= 125 or find(body, '[^ \t\r\n]', at + 1) then
           return
         end
         if first then
