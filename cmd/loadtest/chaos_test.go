@@ -21,8 +21,8 @@ const envMutant = "BQ_LOADTEST_TEST_MUTANT"
 type gate struct{ texts map[string]string }
 
 const (
-	gateAnswer = "  variadic('ZREM', leases, live)\n  return held\n"
-	gateOpen   = "  variadic('ZREM', leases, live)\n  for i = 1, #held do held[i] = held[i] or '0' end\n  return held\n"
+	gateAnswer = "  if variadic('ZREM', leases, live) < #live then\n"
+	gateOpen   = "  variadic('ZREM', leases, live)\n  for i = 1, #held do held[i] = held[i] or '0' end\n  if false then\n"
 )
 
 func (g gate) learn(hash, text string) {
