@@ -109,14 +109,12 @@ func (m *machine) sameReserved(want, got reserved) {
 	must(fmt.Errorf("reserved differs (-want +got):\n%s", cmp.Diff(want, got)))
 }
 
-func (m *machine) reserve(t *rapid.T) {
-	o := m.owner(t)
+func (m *machine) reserve(t *rapid.T, o *owner) {
 	m.take(o, m.request(t, o))
 }
 
 // cutReserve loses a reserve call, before it arrives or after; the owner does not know which (B03).
-func (m *machine) cutReserve(t *rapid.T) {
-	o := m.owner(t)
+func (m *machine) cutReserve(t *rapid.T, o *owner) {
 	req := m.request(t, o)
 	*m.wire = wire{cut: 1, after: rapid.Bool().Draw(t, "it arrives")}
 	sent := time.Now()
@@ -133,8 +131,7 @@ func (m *machine) cutReserve(t *rapid.T) {
 }
 
 // recall looks for what a lost reserve took (B03). What was swept meanwhile is not found.
-func (m *machine) recall(t *rapid.T) {
-	o := m.ownerThat(t, func(o *owner) bool { return o.lost != nil })
+func (m *machine) recall(_ *rapid.T, o *owner) {
 	m.wire.whole()
 	// The clock of the test has moved in its own way since.
 	sent := o.lost.sent.Add(-time.Duration(m.queue.now-o.lost.at) * time.Second)
@@ -184,8 +181,7 @@ func (m *machine) settlements(t *rapid.T, batch []*flow.Reservation) []flow.Sett
 }
 
 // settle ends reservations. Now and then the owner does not learn the outcome and will come again with the same.
-func (m *machine) settle(t *rapid.T) {
-	o := m.ownerThat(t, busy)
+func (m *machine) settle(t *rapid.T, o *owner) {
 	batch := o.draw(t, m.big)
 	settled := m.settlements(t, batch)
 	m.wire.whole()
@@ -206,8 +202,7 @@ func (m *machine) settle(t *rapid.T) {
 const chunk = 1000 // values of one script call
 
 // handBack returns reservations to the head of ready, in the order of their reservation (L9, Z11).
-func (m *machine) handBack(t *rapid.T) {
-	o := m.ownerThat(t, busy)
+func (m *machine) handBack(t *rapid.T, o *owner) {
 	batch := o.draw(t, m.big)
 	m.wire.whole()
 	results, err := o.store.HandBack(m.ctx, batch)
@@ -223,8 +218,7 @@ func (m *machine) handBack(t *rapid.T) {
 
 // cutSettle breaks a settlement or a hand back off at one of its scripts: what the scripts before have done stays
 // done, the owner learns nothing, and crashes or comes again with the same.
-func (m *machine) cutSettle(t *rapid.T) {
-	o := m.ownerThat(t, busy)
+func (m *machine) cutSettle(t *rapid.T, o *owner) {
 	batch := o.draw(t, m.big)
 	back := rapid.IntRange(0, 3).Draw(t, "hand back") == 3
 	settled := handBacks(batch)
@@ -287,8 +281,7 @@ func (m *machine) part(settled []flow.Settlement, want []flow.Result, back bool)
 
 const leastByToken = 32 // smaller batches are never named by tokens
 
-func (m *machine) renew(t *rapid.T) {
-	o := m.ownerThat(t, busy)
+func (m *machine) renew(t *rapid.T, o *owner) {
 	batch := o.draw(t, m.big)
 	m.wire.whole()
 	got, err := o.store.Renew(m.ctx, handles(batch))
@@ -298,8 +291,7 @@ func (m *machine) renew(t *rapid.T) {
 	expect("renew", want, got, slices.Equal(want, got))
 }
 
-func (m *machine) sweep(t *rapid.T) {
-	o := m.owner(t)
+func (m *machine) sweep(t *rapid.T, o *owner) {
 	limit := rapid.SampledFrom([]int{1000, 1000, 1, 3}).Draw(t, "limit")
 	m.wire.whole()
 	got, err := o.store.Sweep(m.ctx, limit)
@@ -309,8 +301,7 @@ func (m *machine) sweep(t *rapid.T) {
 }
 
 // look asks for counts, which changes nothing.
-func (m *machine) look(t *rapid.T) {
-	o := m.owner(t)
+func (m *machine) look(_ *rapid.T, o *owner) {
 	m.wire.whole()
 	audit, err := o.store.Audit(m.ctx)
 	m.done("audit", err)
@@ -325,13 +316,17 @@ func (m *machine) look(t *rapid.T) {
 	expect("depth", m.model.depth(), depth, m.model.depth() == depth)
 }
 
-// wait takes a token, or in the legacy layout only looks. It is not called where it would block.
-func (m *machine) wait(t *rapid.T) {
+// finds tells whether an owner that waits need not block.
+func (m *machine) finds(o *owner) bool {
 	some := len(m.queue.ready.values) > 0
 	if m.zset != nil {
 		some = m.zset.notify > 0
 	}
-	o := m.ownerThat(t, func(o *owner) bool { return some && o.token == 0 })
+	return some && o.token == 0
+}
+
+// wait takes a token, or in the legacy layout only looks.
+func (m *machine) wait(_ *rapid.T, o *owner) {
 	got, err := o.store.Wait(m.ctx)
 	m.done("wait", err)
 	want := 0
@@ -344,8 +339,7 @@ func (m *machine) wait(t *rapid.T) {
 	m.stats.tokens.Add(int64(got))
 }
 
-func (m *machine) returnToken(t *rapid.T) {
-	o := m.ownerThat(t, func(o *owner) bool { return o.token > 0 })
+func (m *machine) returnToken(_ *rapid.T, o *owner) {
 	m.done("return token", o.store.ReturnToken(m.ctx))
 	o.token = 0
 	m.zset.notify++

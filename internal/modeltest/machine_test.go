@@ -76,33 +76,11 @@ func (g *rig) sequence(t *rapid.T) (err error) {
 	}()
 	m := g.machine(t)
 	defer m.close()
-	actions := map[string]func(*rapid.T){
-		"":            func(*rapid.T) { m.check() },
-		"publish":     m.publish,
-		"reserve":     m.reserve,
-		"reserve 2":   m.reserve,
-		"settle":      m.settle,
-		"settle 2":    m.settle,
-		"settle 3":    m.settle,
-		"hand back":   m.handBack,
-		"renew":       m.renew,
-		"sweep":       m.sweep,
-		"pass":        m.pass,
-		"pass 2":      m.pass,
-		"crash":       m.crash,
-		"cut reserve": m.cutReserve,
-		"cut settle":  m.cutSettle,
-		"wait":        m.wait,
-		"look":        m.look,
-		"peer":        m.peer,
-		"pause":       m.pause,
-	}
-	if m.legacy != nil {
-		actions["recall"], actions["adopt"] = m.recall, m.adopt
-	} else {
-		actions["publish delayed"], actions["return token"] = m.delay, m.returnToken
-	}
-	t.Repeat(actions)
+	actions := m.actions()
+	t.Repeat(map[string]func(*rapid.T){
+		"":     func(*rapid.T) { m.check() },
+		"call": func(t *rapid.T) { m.step(t, actions) },
+	})
 	g.stats.sequences.Add(1)
 	return nil
 }
@@ -166,28 +144,6 @@ func (m *machine) close() {
 	m.wire.whole()
 	_ = wipe(m.ctx, m.aside, m.keys) // what hinders it hinders the next sequence too
 }
-
-func (m *machine) owner(t *rapid.T) *owner {
-	return m.ownerThat(t, func(*owner) bool { return true })
-}
-
-// ownerThat draws an owner of a kind. Without one the action is skipped, before anything is drawn: rapid then draws
-// another in its place, while one that is given up later counts against the length of the sequence.
-func (m *machine) ownerThat(t *rapid.T, is func(*owner) bool) *owner {
-	var some []*owner
-	for _, o := range m.owners {
-		if is(o) {
-			some = append(some, o)
-		}
-	}
-	if len(some) == 0 {
-		t.Skip("no owner can do that")
-	}
-	return some[rapid.IntRange(0, len(some)-1).Draw(t, "owner")]
-}
-
-// busy is an owner with something to settle, if only once more.
-func busy(o *owner) bool { return len(o.held)+len(o.past) > 0 }
 
 // read reads all keys; the machine alone changes them, so it may be asked often.
 func (m *machine) read() state {

@@ -1,3 +1,7 @@
+// Each machine is of one goroutine: the race detector would only make the mutants slow.
+
+//go:build !race
+
 package modeltest
 
 import (
@@ -12,9 +16,6 @@ import (
 
 // A machine that finds nothing wrong with a broken script would prove nothing about a whole one.
 func TestTheMachineCatchesMutants(t *testing.T) { // L4, L8, Z1, Z3, Z4, Z10
-	if raceEnabled {
-		t.Skip("each machine is one goroutine: the race detector would only make it slow")
-	}
 	t.Parallel()
 	const (
 		gate       = "  if variadic('ZREM', leases, live) < #live then\n"

@@ -27,9 +27,6 @@ func (m *machine) pass(t *rapid.T) {
 	m.clock.Store(m.queue.now)
 }
 
-// crash ends an owner with all it holds and remembers.
-func (m *machine) crash(t *rapid.T) { m.owner(t).crash() }
-
 // pause turns the mark of a paused queue on or off.
 func (m *machine) pause(t *rapid.T) {
 	m.queue.paused = !m.queue.paused && rapid.IntRange(0, 2).Draw(t, "pause") == 2
@@ -100,10 +97,18 @@ func (m *machine) zsetPeer(t *rapid.T) {
 	}
 }
 
-// adopt gives orphans deadlines (L7): those of the last audit, and perhaps one that is none any more.
-func (m *machine) adopt(t *rapid.T) {
+// adopts tells whether an owner can adopt something.
+func (m *machine) adopts(o *owner) bool {
+	if m.legacy == nil || o.lease == 0 {
+		return false
+	}
 	orphans, _ := m.legacy.orphans()
-	o := m.ownerThat(t, func(o *owner) bool { return o.lease > 0 && len(orphans) > 0 })
+	return len(orphans) > 0
+}
+
+// adopt gives orphans deadlines (L7): those of the last audit, and perhaps one that is none any more.
+func (m *machine) adopt(_ *rapid.T, o *owner) {
+	orphans, _ := m.legacy.orphans()
 	values := append(orphans[:min(len(orphans), 100)], "no orphan")
 	if len(m.got.Processing) > 0 {
 		values = append(values, m.got.Processing[0])
