@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -162,4 +163,9 @@ func must(tb testing.TB, err error) {
 	if err != nil {
 		tb.Fatal(fmt.Errorf("bench: %w", err))
 	}
+}
+
+func median(all []float64) float64 {
+	slices.Sort(all)
+	return all[len(all)/2]
 }

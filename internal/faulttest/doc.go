@@ -3,8 +3,8 @@
 //
 // It owns a ledger of what was published and what was handled, read against every key of the queue, and nothing
 // that a program could use: all code is in test files. Each test has a short form, and the full form of the
-// failure cases with BQ_STRESS=1. Tests named TestSerial… measure time; they run alone, without the race
-// detector, when BQ_SERIAL=1 is set:
+// failure cases with BQ_STRESS=1. Tests named TestSerial… measure time; they are built
+// with the tag serial, and without the race detector, and run alone:
 //
-//	BQ_SERIAL=1 go test -run '^TestSerial' ./internal/faulttest
+//	go test -tags serial -run '^TestSerial' ./internal/faulttest
 package faulttest

@@ -44,17 +44,6 @@ func scaled[T any](short, full T) T {
 	return short
 }
 
-// serial skips a test of time unless it runs alone and undisturbed.
-func serial(t *testing.T) {
-	t.Helper()
-	if os.Getenv("BQ_SERIAL") != "1" {
-		t.Skip("measures time: runs in the serial pass, BQ_SERIAL=1")
-	}
-	if raceEnabled {
-		t.Skip("measures time: the race detector would be measured too")
-	}
-}
-
 var layouts = []pool.Layout{pool.Legacy, pool.Zset}
 
 // eachLayout runs fn for both layouts, side by side.

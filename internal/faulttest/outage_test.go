@@ -142,16 +142,6 @@ func TestB15ConsumesAgainAfterAnOutage(t *testing.T) {
 	}
 }
 
-// TestSerialB15ConsumesAgainWithinTwoSeconds is the same with the limit of the case.
-func TestSerialB15ConsumesAgainWithinTwoSeconds(t *testing.T) {
-	serial(t)
-	for _, o := range outages() {
-		for _, layout := range layouts {
-			t.Run(o.name+"/"+layout.String(), func(t *testing.T) { surviveOutage(t, layout, o, 2*time.Second) })
-		}
-	}
-}
-
 // surviveOutage runs one outage: the pool consumes again within the limit, tries calmly meanwhile, grows by no
 // goroutine, logs each change once, and keeps the lease of a handler that runs through it all.
 func surviveOutage(t *testing.T, layout pool.Layout, o outage, limit time.Duration) {
