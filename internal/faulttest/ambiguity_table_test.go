@@ -15,6 +15,7 @@ import (
 
 	"github.com/babelpool/babelpool/internal/faultproxy"
 	"github.com/babelpool/babelpool/internal/flow"
+	"github.com/babelpool/babelpool/internal/testredis"
 	"github.com/babelpool/babelpool/lua"
 	"github.com/babelpool/babelpool/pool"
 )
@@ -199,7 +200,7 @@ func TestB03ALostReplyOfEachCall(t *testing.T) {
 				store := lossy.through(lossy.client("redis://" + proxy.Addr()))
 				lost := proxy.SwallowNext(lossy.keys.Ready) // in every key of the queue
 				left, err := d.call(t.Context(), store, lossy.held)
-				await(t, lost.Done(), patience, "a lost reply")
+				testredis.Await(t, lost.Done(), patience, "a lost reply")
 				if !errors.Is(err, flow.ErrTransient) || !errors.Is(err, flow.ErrAmbiguous) {
 					t.Errorf("%v, want ErrTransient and ErrAmbiguous", err)
 				}

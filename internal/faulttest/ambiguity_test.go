@@ -11,6 +11,7 @@ import (
 
 	"github.com/babelpool/babelpool/delivery"
 	"github.com/babelpool/babelpool/internal/faultproxy"
+	"github.com/babelpool/babelpool/internal/testredis"
 	"github.com/babelpool/babelpool/pool"
 )
 
@@ -44,7 +45,7 @@ func TestB03LostReserveReplyIsRecalled(t *testing.T) {
 					Client:     r.client("redis://" + proxy.Addr() + "?read_timeout=500ms"),
 					RetryAfter: lease, Concurrency: 8, Prefetch: n,
 				})
-				await(t, lost.Done(), patience, "a lost reply")
+				testredis.Await(t, lost.Done(), patience, "a lost reply")
 				begun := time.Now()
 				if s := r.snapshot(); len(s.flight) < n/2 && p.counts().Started == 0 {
 					t.Fatalf("the lost call took %d messages: the test shows nothing", len(s.flight))
@@ -82,7 +83,7 @@ func TestB03LostReserveReplyAtStop(t *testing.T) {
 	p := r.start(pool.Config{
 		Client: r.client("redis://" + proxy.Addr() + "?read_timeout=1s"), RetryAfter: time.Minute, Concurrency: 1, Prefetch: n,
 	})
-	await(t, lost.Done(), patience, "a lost reply")
+	testredis.Await(t, lost.Done(), patience, "a lost reply")
 	took, err := p.stop()
 	if err != nil || took > 3*time.Second {
 		t.Errorf("the stop took %v: %v", took, err)
@@ -128,7 +129,7 @@ func TestB03LostReturnReply(t *testing.T) {
 	p.until("the script is known", func(c pool.QueueStats) bool { return c.Returned == 1 })
 	lost := proxy.SwallowNext(`"seq":`)
 	bodies := r.publishURN(unknown, 1)
-	await(t, lost.Done(), patience, "a lost reply")
+	testredis.Await(t, lost.Done(), patience, "a lost reply")
 	p.until("it is left to its lease", func(c pool.QueueStats) bool { return c.Left == 1 })
 	p.stopClean()
 	s := r.check()
@@ -160,7 +161,7 @@ func TestB03LostRenewalReply(t *testing.T) {
 		r.publish(1)
 		p.until("the script is known", func(c pool.QueueStats) bool { return c.Renewed > 0 })
 		lost := proxy.SwallowNext(" 1 " + r.leaseKey() + "  2 ") // no clock, a lease of 2 s
-		await(t, lost.Done(), patience, "a lost reply")
+		testredis.Await(t, lost.Done(), patience, "a lost reply")
 		renewed := p.counts().Renewed
 		p.until("renewals go on", func(c pool.QueueStats) bool { return c.Renewed > renewed+3 })
 		close(gate)

@@ -198,7 +198,7 @@ func (p *child) awaitStarts(n int) {
 func (p *child) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
 	_ = p.stdin.Close()
-	await(p.t, p.ended, patience, "the consumer process's end")
+	testredis.Await(p.t, p.ended, patience, "the consumer process's end")
 }
 
 // stop ends the process in order and expects nothing wrong.
@@ -207,7 +207,7 @@ func (p *child) stop() pool.QueueStats {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		p.t.Errorf("stopping the consumer process: %v", err)
 	}
-	await(p.t, p.ended, patience, "the consumer process's end")
+	testredis.Await(p.t, p.ended, patience, "the consumer process's end")
 	if p.err != nil {
 		p.t.Errorf("the consumer process: %v", p.err)
 	}

@@ -81,12 +81,12 @@ func TestB11LeaseRunsOutWithoutRenewal(t *testing.T) {
 			}),
 		})
 		ctx := <-starts
-		await(t, ctx.Done(), patience, "the end of the first run's context")
+		testredis.Await(t, ctx.Done(), patience, "the end of the first run's context")
 		if cause := context.Cause(ctx); !errors.Is(cause, pool.ErrHandlerTimeout) {
 			t.Errorf("the first run was cancelled with %v, want ErrHandlerTimeout", cause)
 		}
 		begun := time.Now()
-		await(t, starts, patience, "the second delivery")
+		testredis.Await(t, starts, patience, "the second delivery")
 		if took := time.Since(begun); took > lease+2*time.Second {
 			t.Errorf("delivered again %v after the first run's time was over, with a lease of %v", took, lease)
 		}

@@ -69,15 +69,3 @@ func pause(t *testing.T, d time.Duration) {
 		t.Fatal("the test ended during a pause")
 	}
 }
-
-// await waits for a channel to be closed or to bring something.
-func await[T any](t *testing.T, ch <-chan T, within time.Duration, what string) {
-	t.Helper()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case <-ch:
-	case <-timer.C:
-		t.Fatalf("not within %v: %s", within, what)
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/babelpool/babelpool/delivery"
+	"github.com/babelpool/babelpool/internal/retry"
 	"github.com/babelpool/babelpool/pool"
 )
 
@@ -31,7 +32,7 @@ func TestB12DeepBufferIsLeasedWork(t *testing.T) {
 				if d.Attempts != firstAttempts(layout) {
 					t.Errorf("message %d was delivered with attempts %d", seq, d.Attempts)
 				}
-				return nap(ctx, work)
+				return retry.Sleep(ctx, work)
 			}),
 		})
 		p.until("the buffer is full", func(c pool.QueueStats) bool { return c.Reserved == n })

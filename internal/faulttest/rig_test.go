@@ -9,6 +9,7 @@ import (
 
 	"github.com/babelpool/babelpool/delivery"
 	"github.com/babelpool/babelpool/internal/redisproc"
+	"github.com/babelpool/babelpool/internal/retry"
 	"github.com/babelpool/babelpool/internal/testredis"
 	"github.com/babelpool/babelpool/lua"
 	"github.com/babelpool/babelpool/pool"
@@ -132,19 +133,7 @@ func (r *rig) handler(fn func(ctx context.Context, seq int, d *delivery.Delivery
 
 // sleeping is a handler that takes its time and heeds its context.
 func (r *rig) sleeping(d time.Duration) delivery.Handler {
-	return r.handler(func(ctx context.Context, _ int, _ *delivery.Delivery) error { return nap(ctx, d) })
-}
-
-// nap is a handler's work: it takes a while, and ends early with its context's cause.
-func nap(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return r.handler(func(ctx context.Context, _ int, _ *delivery.Delivery) error { return retry.Sleep(ctx, d) })
 }
 
 // awaitAllDone waits until every certain message was handled.

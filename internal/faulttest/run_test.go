@@ -62,7 +62,7 @@ func (r *rig) start(cfg pool.Config) *run {
 	}()
 	r.t.Cleanup(func() {
 		cancel()
-		await(r.t, p.ended, patience, "the pool's end")
+		testredis.Await(r.t, p.ended, patience, "the pool's end")
 		if r.t.Failed() {
 			r.t.Logf("log of the pool:\n%s\nstats: %+v", p.logs, p.Stats())
 		}
@@ -90,7 +90,7 @@ func (p *run) stop() (time.Duration, error) {
 	p.t.Helper()
 	begun := time.Now()
 	p.cancel()
-	await(p.t, p.ended, patience, "the pool's end")
+	testredis.Await(p.t, p.ended, patience, "the pool's end")
 	return time.Since(begun), p.err
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/babelpool/babelpool/delivery"
 	"github.com/babelpool/babelpool/internal/faultproxy"
 	"github.com/babelpool/babelpool/internal/redisproc"
+	"github.com/babelpool/babelpool/internal/retry"
 	"github.com/babelpool/babelpool/internal/testredis"
 	"github.com/babelpool/babelpool/pool"
 )
@@ -99,7 +100,7 @@ func TestB13LostSettleReply(t *testing.T) {
 					p.until("the handlers run", func(c pool.QueueStats) bool { return c.Started >= n })
 					lost := proxy.SwallowNext(`"seq":`, opts...) // only settlements carry bodies to the server
 					close(gate)
-					await(t, lost.Done(), patience, "a lost reply")
+					testredis.Await(t, lost.Done(), patience, "a lost reply")
 
 					want := 0
 					if tc.dead {
@@ -148,7 +149,7 @@ func TestB13LostHandBackReply(t *testing.T) {
 
 		lost := proxy.SwallowNext(`"seq":`)
 		p.cancel()
-		await(t, lost.Done(), patience, "a lost reply")
+		testredis.Await(t, lost.Done(), patience, "a lost reply")
 		close(gate)
 		p.stopClean()
 		s := r.check()
@@ -221,10 +222,10 @@ func TestB13RedisIsDownForGood(t *testing.T) {
 				if _, done, _ := r.totals(); done > 100 {
 					once.Do(func() { close(enough) })
 				}
-				return nap(ctx, 5*time.Millisecond)
+				return retry.Sleep(ctx, 5*time.Millisecond)
 			}),
 		})
-		await(t, enough, patience, "a good number of messages")
+		testredis.Await(t, enough, patience, "a good number of messages")
 		if err := r.server.Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -63,31 +63,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// await waits for a channel to be closed or to bring something.
-func await[T any](t *testing.T, ch <-chan T, what string) (got T) {
-	t.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case got = <-ch:
-	case <-timer.C:
-		t.Fatalf("not within %v: %s", patience, what)
-	}
-	return got
-}
-
-// nap is a handler's work: it takes a while, and ends early with its context's cause.
-func nap(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // open is pool.OpenRedis, closed when the test ends.
 func open(t *testing.T, url string) *redis.Client {
 	t.Helper()
@@ -116,7 +91,7 @@ func start(t *testing.T, cfg pool.Config) *running {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		await(t, p.ended, "the pool's end")
+		testredis.Await(t, p.ended, patience, "the pool's end")
 	})
 	return p
 }
@@ -125,7 +100,7 @@ func start(t *testing.T, cfg pool.Config) *running {
 func (p *running) stop() error {
 	p.t.Helper()
 	p.cancel()
-	await(p.t, p.ended, "the pool's end")
+	testredis.Await(p.t, p.ended, patience, "the pool's end")
 	return p.err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/babelpool/babelpool/delivery"
 	"github.com/babelpool/babelpool/envelope"
 	"github.com/babelpool/babelpool/internal/redisproc"
+	"github.com/babelpool/babelpool/internal/retry"
 	"github.com/babelpool/babelpool/internal/testredis"
 	"github.com/babelpool/babelpool/pool"
 	"github.com/babelpool/babelpool/publisher"
@@ -58,7 +59,7 @@ func TestSecretsAndHostileTexts(t *testing.T) {
 				hostile + "dead":  func(context.Context, *delivery.Delivery) error { return delivery.DeadLetter(unruly) },
 				hostile + "panic": func(context.Context, *delivery.Delivery) error { panic(unruly) },
 				hostile + "exit":  func(context.Context, *delivery.Delivery) error { runtime.Goexit(); return nil },
-				hostile + "late":  func(ctx context.Context, _ *delivery.Delivery) error { return nap(ctx, time.Minute) },
+				hostile + "late":  func(ctx context.Context, _ *delivery.Delivery) error { return retry.Sleep(ctx, time.Minute) },
 				hostile + "bind": func(_ context.Context, d *delivery.Delivery) error {
 					var into struct {
 						Card int `json:"card"`
@@ -102,7 +103,7 @@ func TestSecretsAndHostileTexts(t *testing.T) {
 			s.trouble(p, logs)
 
 			s.push(hostileBody(hostile+"stuck", ""))
-			await(t, stuck, "the handler that does not return")
+			testredis.Await(t, stuck, patience, "the handler that does not return")
 			err := p.stop()
 			if !errors.Is(err, pool.ErrAbandoned) {
 				t.Errorf("Run: %v, want ErrAbandoned", err)

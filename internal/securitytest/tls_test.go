@@ -125,7 +125,7 @@ func TestTLSRefused(t *testing.T) {
 					Client: open(t, url), Queues: []pool.Queue{{Name: "orders"}}, Layout: layout, Logger: slog.New(logs),
 					Handler: delivery.HandlerFunc(func(context.Context, *delivery.Delivery) error { return nil }),
 				})
-				await(t, p.ended, "Run's end by itself")
+				testredis.Await(t, p.ended, patience, "Run's end by itself")
 				if !errors.Is(p.err, pool.ErrRefused) || !strings.Contains(p.err.Error(), row.want) || !errors.As(p.err, row.as) {
 					t.Errorf("Run: %v, want %q", p.err, row.want)
 				}

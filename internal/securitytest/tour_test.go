@@ -14,7 +14,9 @@ import (
 
 	"github.com/babelpool/babelpool/delivery"
 	"github.com/babelpool/babelpool/internal/flow"
+	"github.com/babelpool/babelpool/internal/retry"
 	"github.com/babelpool/babelpool/internal/testlog"
+	"github.com/babelpool/babelpool/internal/testredis"
 	"github.com/babelpool/babelpool/lua"
 	"github.com/babelpool/babelpool/pool"
 	"github.com/babelpool/babelpool/publisher"
@@ -64,7 +66,7 @@ func (s *station) consumeTour(client *redis.Client) {
 	mux.HandleFunc("urn:dead", func(context.Context, *delivery.Delivery) error { return delivery.DeadLetter(bad) })
 	mux.HandleFunc("urn:slow", func(ctx context.Context, _ *delivery.Delivery) error {
 		slow <- struct{}{}
-		return nap(ctx, 1500*time.Millisecond)
+		return retry.Sleep(ctx, 1500*time.Millisecond)
 	})
 	logs := &testlog.Recorder{}
 	noDelay := 0.0
@@ -103,7 +105,7 @@ func (s *station) consumeTour(client *redis.Client) {
 	s.push(texts...)
 	s.expired(body("urn:ack", 202))
 	p := start(s.t, cfg)
-	await(s.t, slow, "the slow handler")
+	testredis.Await(s.t, slow, patience, "the slow handler")
 	p.until("everything has come to its end, and a lease was renewed", func(c pool.QueueStats) bool {
 		return c.Renewed > 0 && c.Acked == acked && s.dead()-deadBefore == dead
 	})
@@ -119,10 +121,10 @@ func (s *station) consumeTour(client *redis.Client) {
 	started := make(chan struct{}, 100)
 	mux.HandleFunc("urn:hold", func(ctx context.Context, _ *delivery.Delivery) error {
 		started <- struct{}{}
-		return nap(ctx, time.Minute)
+		return retry.Sleep(ctx, time.Minute)
 	})
 	p = start(s.t, cfg)
-	await(s.t, started, "a handler")
+	testredis.Await(s.t, started, patience, "a handler")
 	must(s.t, p.stop())
 	if p.counts().HandedBack < 30 {
 		s.t.Errorf("only %d messages were handed back", p.counts().HandedBack)

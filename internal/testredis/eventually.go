@@ -30,3 +30,18 @@ func Eventually(t testing.TB, within time.Duration, cond func() bool, msg string
 		}
 	}
 }
+
+// Await waits until the channel brings something, which it returns, or is closed, and fails the test when
+// neither happens within the given time; what says what was waited for. It must be called by the test's
+// own goroutine.
+func Await[T any](t testing.TB, ch <-chan T, within time.Duration, what string) (got T) {
+	t.Helper()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case got = <-ch:
+	case <-timer.C:
+		t.Fatalf("not within %v: %s", within, what)
+	}
+	return got
+}

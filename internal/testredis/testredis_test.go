@@ -243,3 +243,18 @@ func TestEventually(t *testing.T) {
 		t.Error("it did not give up")
 	}
 }
+
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	bringing, closed := make(chan int, 1), make(chan int)
+	bringing <- 7
+	close(closed)
+	for ch, want := range map[<-chan int]int{bringing: 7, closed: 0} {
+		if got := Await(t, ch, time.Minute, "a number"); got != want {
+			t.Errorf("got %d, want %d", got, want)
+		}
+	}
+	if r := record(func(t testing.TB) { Await(t, bringing, 10*time.Millisecond, "another number") }); !r.failed {
+		t.Error("it did not give up")
+	}
+}
