@@ -16,7 +16,7 @@ import (
 // Store is where settlements go. Both methods return one result per reservation, in order, and are safe for
 // concurrent use; ctx bounds the call.
 type Store interface {
-	// Settle carries settlements out; Ops are Ack, Release, Return, Requeue and DeadLetter.
+	// Settle carries settlements out; Ops are Ack, Release, Return, Requeue, DeadLetter and Excuse.
 	Settle(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error)
 	// HandBack returns reservations to the head of ready; they come in reservation order.
 	HandBack(ctx context.Context, held []*flow.Reservation) ([]flow.Result, error)
@@ -310,7 +310,7 @@ func (a *Acker) count(op flow.Op, result flow.Result) {
 		c.DeadLettered.Add(1)
 	case flow.HandBack:
 		c.HandedBack.Add(1)
-	case flow.Leave:
+	case flow.Leave, flow.Excuse:
 		c.Left.Add(1)
 	case flow.Forget: // counted by the worker
 	}

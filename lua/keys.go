@@ -50,6 +50,7 @@ type Keys struct {
 	Reserved         string // zset
 	Notify           string // zset
 	Paused           string
+	Recoveries       string // counts of lost workers (R6, B21)
 	DeadLetters      string
 	DeadLetterNotify string // zset; empty when the dead letter key was set by the user, who gets no token
 }
@@ -74,7 +75,7 @@ func NewKeys(layout flow.Layout, prefix, name, deadLetterKey string) (Keys, erro
 		k.Processing, k.Deadlines = k.Ready+":processing", k.Ready+":processing:deadlines"
 		k.DeadLetters = k.Ready + ".dlq"
 	}
-	k.Paused = k.Ready + ":paused"
+	k.Paused, k.Recoveries = k.Ready+":paused", k.Ready+":recoveries"
 	if deadLetterKey != "" {
 		for _, own := range k.own() {
 			if deadLetterKey == own {
@@ -90,7 +91,7 @@ func NewKeys(layout flow.Layout, prefix, name, deadLetterKey string) (Keys, erro
 func (k Keys) own() []string {
 	var keys []string
 	for _, key := range []string{
-		k.Ready, k.Processing, k.Deadlines, k.Delayed, k.Reserved, k.Notify, k.Paused, k.Ready + ":recoveries",
+		k.Ready, k.Processing, k.Deadlines, k.Delayed, k.Reserved, k.Notify, k.Paused, k.Recoveries,
 	} {
 		if key != "" {
 			keys = append(keys, key)

@@ -44,8 +44,9 @@ func NewLegacy(o Options) *Legacy {
 func (s *Legacy) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error) {
 	k := &s.Keys
 	token := newToken()
-	c := newCall(legacyReserve, []string{k.Ready, k.Processing, k.Deadlines, k.Paused}, 7).
+	c := newCall(legacyReserve, s.withRecoveries(k.Ready, k.Processing, k.Deadlines, k.Paused), 10).
 		arg(s.now(), s.lease, req.Most, req.Bytes, req.FirstPop, token, req.Migration)
+	s.count(c, req)
 	sent := time.Now()
 	reply, err := c.run(ctx, s.Client)
 	if errors.Is(err, flow.ErrAmbiguous) {
@@ -64,10 +65,14 @@ func (s *Legacy) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Res
 	res := flow.Reserved{
 		Moved: int(head[0]), Left: int(head[1]), Paused: reply[0] == "paused", Sent: sent, Took: time.Since(sent),
 	}
+	reply, notes, err := s.told(legacyReserve, reply, &res)
+	if err != nil {
+		return flow.Reserved{}, err
+	}
 	if res.Lease, err = s.leased(legacyReserve, reply[4:]); err != nil {
 		return flow.Reserved{}, err
 	}
-	return res, nil
+	return res, s.note(legacyReserve, notes, req, &res)
 }
 
 // Wait blocks until ready is not empty, for about a second at most, or until ctx ends.
@@ -85,6 +90,10 @@ func (s *Legacy) ReturnToken(context.Context) error { return nil }
 // Settle ends reservations (L4, L6, D3), one result each. Of a handle that is given twice the first decides and the
 // others are Late. Beside an error some may have been carried out; it is safe to send all of them again.
 func (s *Legacy) Settle(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error) {
+	return s.settleCounted(ctx, s.Keys.Deadlines, settled, s.settleAll)
+}
+
+func (s *Legacy) settleAll(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error) {
 	results := make([]flow.Result, len(settled))
 	for from := 0; from < len(settled); from += chunk {
 		to := min(from+chunk, len(settled))
@@ -184,8 +193,11 @@ func (s *Legacy) Renew(ctx context.Context, handles []string) ([]flow.Result, er
 // Sweep returns at most limit (1 to 1,000) expired leases to ready (L3) and says how many it removed.
 func (s *Legacy) Sweep(ctx context.Context, limit int) (int, error) {
 	k := &s.Keys
-	reply, err := newCall(legacySweep, []string{k.Ready, k.Processing, k.Deadlines}, 2).arg(s.now(), limit).
-		run(ctx, s.Client)
+	c := newCall(legacySweep, s.withRecoveries(k.Ready, k.Processing, k.Deadlines), 3).arg(s.now(), limit)
+	if s.MaxRecoveries > 0 {
+		c.arg(s.keep)
+	}
+	reply, err := c.run(ctx, s.Client)
 	if err != nil {
 		return 0, err
 	}

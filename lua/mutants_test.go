@@ -85,7 +85,7 @@ func late(op flow.Op) func(t testing.TB, q *queue) {
 
 // Each gate is needed: the assertion that holds for the script fails for the script without it. A mutant that
 // survives means that a test has gone blind.
-func TestMutantsAreCaught(t *testing.T) { // L4, L8, L9, Z4, Z5, Z10, Z11, D3
+func TestMutantsAreCaught(t *testing.T) { // L4, L8, L9, Z4, Z5, Z10, Z11, D3, B21
 	t.Parallel()
 	const (
 		removal     = "  if variadic('ZREM', leases, live) < #live then\n"
@@ -108,7 +108,7 @@ func TestMutantsAreCaught(t *testing.T) { // L4, L8, L9, Z4, Z5, Z10, Z11, D3
 		"L9 a hand back needs no lease":                   {legacyHandBack, removal, alwaysHeld, lateHandBackTouchesNothing},
 		"L4 repetitions pass the gate":                    {legacySettle, removal, blind, repetitionsAreLate},
 		"L4 repetitions are handed back":                  {legacyHandBack, removal, blind, handedBackOnce},
-		"L8 renewal creates leases":                       {renewLeases, "  if held[i] then", "  if true then", renewCreatesNothing},
+		"L8 renewal creates leases":                       {renewLeases, "    reply[#reply + 1] = i\n", "", renewCreatesNothing},
 		"L8 renewal may lower":                            {renewLeases, "'XX', 'GT', ", "'XX', ", renewNeverLowers},
 		"D3 legacy: a dead letter without removal":        {legacySettle, removal, neverRemove, deadLetterReplacesTheReservation},
 		"D3 legacy: a late dead letter is written":        {legacySettle, removal, alwaysHeld, late(flow.DeadLetter)},
@@ -121,19 +121,29 @@ func TestMutantsAreCaught(t *testing.T) { // L4, L8, L9, Z4, Z5, Z10, Z11, D3
 		"Z4 a late release is written":                    {zsetSettle, "  elseif held[i] then\n", "  else\n", late(flow.Release)},
 		"Z5 a release replaces what delayed holds":        {zsetSettle, "if coming[text] or redis.call('ZSCORE', delayed, text) then", "if coming[text] then", stayedLosesNothing},
 		"Z5 a blocked release leaves reserved":            {zsetSettle, "variadic('ZADD', reserved, stays)\n", "\n", stayedLosesNothing},
-		"Z10 renewal creates members":                     {renewLeases, "  if held[i] then", "  if true then", renewCreatesNothing},
+		"Z10 renewal creates members":                     {renewLeases, "    reply[#reply + 1] = i\n", "", renewCreatesNothing},
 		"Z10 renewal may lower":                           {renewLeases, "'XX', 'GT', ", "'XX', ", renewNeverLowers},
 		"Z11 a hand back needs no reservation":            {zsetHandBack, removal, alwaysHeld, lateHandBackTouchesNothing},
 		"D3 zset: a dead letter without removal":          {zsetSettle, removal, neverRemove, deadLetterReplacesTheReservation},
 		"D3 zset: a late dead letter is written":          {zsetSettle, removal, alwaysHeld, late(flow.DeadLetter)},
 		"D3 zset: removal without the record":             {zsetSettle, "variadic('RPUSH', dead, buried)\n", "\n", deadLetterReplacesTheReservation},
 		"D1 zset: a dead letter without its notify token": {zsetSettle, "tokens(KEYS[4], #buried)", "tokens(KEYS[4], 0)", deadLetterReplacesTheReservation},
+		"B21 legacy: a lost worker is not counted":        {legacyReserve, "raised[place + 1] = raised[place + 1] + 1", "", reserveCountsWhatItSweeps},
+		"B21 zset: a lost worker is not counted":          {zsetReserve, "    lost(recoveries, died, keep)\n", "", reserveCountsWhatItSweeps},
+		"B21 legacy: several last chances at once":        {legacyReserve, "alone = alone - 1", "alone = alone", lastChanceIsTakenAlone},
+		"B21 zset: several last chances at once":          {zsetReserve, "alone = alone - 1", "alone = alone", lastChanceIsTakenAlone},
+		"B21 zset: what was put back is lost":             {zsetReserve, "  variadic('RPUSH', ready, back)\n  return kept", "  return kept", lastChanceIsTakenAlone},
+		"B21 legacy: an excused lease is counted":         {legacySweep, "% 1 == 0.5", "% 1 == 0.25", excusedLeaseIsNotCounted},
+		"B21 zset: an excused lease is counted":           {zsetMigrate, "% 1 == 0.5", "% 1 == 0.25", excusedLeaseIsNotCounted},
+		"B21 legacy: a renewal undoes an excuse":          {renewLeases, "elseif string.byte(held[i], -2) ~= point then", "else", excusedLeaseIsNotCounted},
+		"B21 zset: a renewal undoes an excuse":            {renewLeases, "elseif string.byte(held[i], -2) ~= point then", "else", excusedLeaseIsNotCounted},
+		"B21 legacy: the count outlives an ack":           {forgetLost, "variadic('HDEL', recoveries, fields)\n", "\n", settlementEndsTheCount},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testredis.Each(t, func(t *testing.T, b testredis.Backend) {
 				layout := flow.Zset
-				if strings.HasPrefix(c.script.name, "legacy/") || strings.HasPrefix(name, "L8") {
+				if strings.HasPrefix(c.script.name, "legacy/") || strings.HasPrefix(name, "L8") || strings.Contains(name, " legacy: ") {
 					layout = flow.Legacy
 				}
 				sound := newQueue(t, b, layout, nil)

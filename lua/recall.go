@@ -36,6 +36,9 @@ func (s *Legacy) Recall(ctx context.Context, call string, sent time.Time) (flow.
 		}
 	}
 	lease, err := s.leased(legacyRecall, reply)
+	if err == nil && lease != nil {
+		err = s.lookUp(ctx, lease)
+	}
 	return flow.Reserved{Lease: lease, Sent: sent}, err
 }
 

@@ -3,7 +3,8 @@
 -- KEYS    1 deadlines or reserved
 -- ARGV    1 now override or ''  2 retryAfter seconds, '' = never  3.. members
 -- Returns the positions, from 1, of the members whose lease is gone (lost).
--- Promise a score is raised or stays, never lowered; +inf stays; an absent member is not created. The first
+-- Promise a score is raised or stays, never lowered; +inf stays; an absent member is not created. What is excused
+--         (excuse.lua) stays: a renewal that comes after it must not make it count as a lost worker (B21). The first
 --         write is a removal that removes nothing ('-' can be no member: a deadline starts with 32 hex
 --         digits, a reserved member with an object), so a full server lets the script run.
 -- Cost    O(n * log N).
@@ -13,14 +14,16 @@ local wrong = expect(leases, 'zset')
 if wrong then
   return wrong
 end
+-- An excused score ends in '.5'.
+local point = string.byte('.')
 local held = scores(leases, ARGV, 3, #ARGV)
 local score, raised, reply = expiry(clock(ARGV[1]), ARGV[2]), {}, {}
 for i = 1, #held do
-  if held[i] then
+  if not held[i] then
+    reply[#reply + 1] = i
+  elseif string.byte(held[i], -2) ~= point then
     raised[#raised + 1] = score
     raised[#raised + 1] = ARGV[2 + i]
-  else
-    reply[#reply + 1] = i
   end
 end
 if #raised > 0 then

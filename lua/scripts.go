@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-//go:embed lib/*.lua legacy/*.lua zset/*.lua renew.lua
+//go:embed lib/*.lua legacy/*.lua zset/*.lua *.lua
 var sources embed.FS
 
 // script is one transition: its text, fragments included, and the name Redis caches it under.
@@ -34,7 +34,11 @@ var (
 	zsetPublish  = load("zset/publish.lua")
 	zsetDelay    = load("zset/delay.lua")
 
-	renewLeases = load("renew.lua")
+	renewLeases  = load("renew.lua")
+	excuseLeases = load("excuse.lua")
+
+	forgetLost = load("forget.lua")
+	lookUpLost = load("lookup.lua")
 )
 
 const include = "-- @include "

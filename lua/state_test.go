@@ -127,6 +127,12 @@ func (q *queue) snapshot(t testing.TB) map[string]any {
 			all[strings.TrimPrefix(key, q.b.Prefix)] = q.list(t, key)
 		case "zset":
 			all[strings.TrimPrefix(key, q.b.Prefix)] = q.scored(t, key)
+		case "hash":
+			values, err := q.client.HGetAll(ctx, key).Result()
+			if err != nil {
+				t.Fatalf("reading %s: %v", key, err)
+			}
+			all[strings.TrimPrefix(key, q.b.Prefix)] = values
 		default:
 			value, err := q.client.Get(ctx, key).Result()
 			if err != nil {

@@ -33,6 +33,7 @@ func luaFiles(t *testing.T) map[string]string {
 var scripts = []*script{
 	legacyReserve, legacySettle, legacyHandBack, legacySweep, legacyAudit, legacyAdopt, legacyRecall,
 	zsetReserve, zsetSettle, zsetHandBack, zsetMigrate, zsetAudit, zsetPublish, zsetDelay, renewLeases,
+	excuseLeases, forgetLost, lookUpLost,
 }
 
 // Every file is loaded or included by a script, and what is sent holds no comment.
@@ -165,8 +166,8 @@ func TestScriptsUnpackWithABound(t *testing.T) { // B37
 // exception, because a full server is to refuse that.
 func TestScriptsWriteARemovalFirst(t *testing.T) { // B43, L8
 	t.Parallel()
-	grows := []string{"RPUSH", "LPUSH", "ZADD", "SET"}
-	writes := regexp.MustCompile(`'(RPUSH|LPUSH|ZADD|SET|ZREM|LPOP|LREM|LTRIM|DEL)'`)
+	grows := []string{"RPUSH", "LPUSH", "ZADD", "SET", "HSET"}
+	writes := regexp.MustCompile(`'(RPUSH|LPUSH|ZADD|SET|HSET|ZREM|LPOP|LREM|LTRIM|DEL|HDEL)'`)
 	for _, s := range scripts {
 		if s == zsetPublish || s == zsetDelay {
 			continue

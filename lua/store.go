@@ -22,6 +22,9 @@ type Options struct {
 	Queue      int           // position of the queue in the pool
 	RetryAfter time.Duration // lease, whole seconds (L5); 0 = disabled, leases never run out
 	Now        func() string // clock for tests, seconds as text; nil = the server's (R2)
+
+	// MaxRecoveries is how many workers may be lost with a message; 0 = they are not counted (B21). Needs RetryAfter.
+	MaxRecoveries int64
 }
 
 // Store is one queue in one layout. Its methods are safe for concurrent use, but Wait, which belongs to one
@@ -56,6 +59,7 @@ func New(layout flow.Layout, o Options) Store {
 type base struct {
 	Options
 	lease string // RetryAfter as the scripts take it
+	keep  string // how many seconds counts of lost workers are kept, as the scripts take it
 	wait  waiter
 }
 
@@ -64,6 +68,7 @@ func newBase(o Options) base {
 	if o.RetryAfter > 0 {
 		b.lease = strconv.FormatInt(int64((o.RetryAfter+time.Second-1)/time.Second), 10)
 	}
+	b.keep = seconds(int64(max(leastKept, leasesKept*o.RetryAfter) / time.Second))
 	return b
 }
 

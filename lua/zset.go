@@ -35,8 +35,10 @@ func (s *Zset) withDeadLetters(keys ...string) []string {
 // ambiguous error the messages it may have taken come back when their lease runs out.
 func (s *Zset) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error) {
 	k := &s.Keys
-	c := newCall(zsetReserve, s.withDeadLetters(k.Ready, k.Delayed, k.Reserved, k.Notify, k.Paused), 7).
+	keys := s.withRecoveries(s.withDeadLetters(k.Ready, k.Delayed, k.Reserved, k.Notify, k.Paused)...)
+	c := newCall(zsetReserve, keys, 10).
 		arg(s.now(), s.lease, req.Most, req.Bytes, req.FirstPop, req.Migration, req.Tokens)
+	s.count(c, req)
 	sent := time.Now()
 	reply, err := c.run(ctx, s.Client)
 	if err != nil {
@@ -50,14 +52,18 @@ func (s *Zset) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reser
 	if err != nil {
 		return flow.Reserved{}, err
 	}
+	res := flow.Reserved{
+		Moved: int(head[0]), Left: int(head[1]), Paused: reply[0] == "paused", Sent: sent, Took: time.Since(sent),
+	}
+	reply, lost, err := s.told(zsetReserve, reply, &res)
+	if err != nil {
+		return flow.Reserved{}, err
+	}
 	members, notes, poison := int(head[2]), int(head[3]), int(head[4])
 	if members < 0 || notes < 0 || poison < 0 || len(reply) != fixed+members+notes+poison {
 		return flow.Reserved{}, malformed(zsetReserve, fmt.Sprint(reply[:fixed]))
 	}
-	res := flow.Reserved{
-		Moved: int(head[0]), Left: int(head[1]), Paused: reply[0] == "paused", Sent: sent, Took: time.Since(sent),
-		Poison: reply[fixed+members+notes:],
-	}
+	res.Poison = reply[fixed+members+notes:]
 	if members == 0 {
 		return res, nil
 	}
@@ -71,7 +77,7 @@ func (s *Zset) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reser
 			return flow.Reserved{}, err
 		}
 	}
-	return res, nil
+	return res, s.note(zsetReserve, lost, req, &res)
 }
 
 // tailEdit is the edit of a canonical member, "…,"attempts":N}" raised by one: the script does not spend
@@ -132,6 +138,10 @@ func (s *Zset) ReturnToken(ctx context.Context) error {
 // Settle ends reservations (Z4, Z5, Z7, D3), one result each. Of a handle that is given twice the first decides and the
 // others are Late.
 func (s *Zset) Settle(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error) {
+	return s.settleCounted(ctx, s.Keys.Reserved, settled, s.settleAll)
+}
+
+func (s *Zset) settleAll(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error) {
 	results := make([]flow.Result, len(settled))
 	for from := 0; from < len(settled); from += chunk {
 		to := min(from+chunk, len(settled))
@@ -200,8 +210,11 @@ func (s *Zset) Renew(ctx context.Context, handles []string) ([]flow.Result, erro
 // Sweep moves at most limit (1 to 1,000) due members to ready (Z2) and says how many it moved.
 func (s *Zset) Sweep(ctx context.Context, limit int) (int, error) {
 	k := &s.Keys
-	reply, err := newCall(zsetMigrate, []string{k.Ready, k.Delayed, k.Reserved, k.Notify}, 3).
-		arg(s.now(), s.lease, limit).run(ctx, s.Client)
+	c := newCall(zsetMigrate, s.withRecoveries(k.Ready, k.Delayed, k.Reserved, k.Notify), 4).arg(s.now(), s.lease, limit)
+	if s.MaxRecoveries > 0 {
+		c.arg(s.keep)
+	}
+	reply, err := c.run(ctx, s.Client)
 	if err != nil {
 		return 0, err
 	}

@@ -108,6 +108,16 @@ type Config struct {
 	// MaxAttempts dead-letters a message whose handler failed in its MaxAttempts-th delivery (A1). Defaults
 	// to 0: never. In the legacy layout it needs LegacyRetry: Requeue.
 	MaxAttempts int64
+	// MaxRecoveries dead-letters, as poison and without running it, a message that so many workers were lost with: each
+	// time its lease ran out and nobody had ended it, because the process died, was frozen for longer than the lease, or
+	// could not reach Redis (B21). What a handler's failure left to its lease does not count. Whatever a dead process
+	// held is counted, so the message that killed it is told from its neighbours by the last chance: of those that one
+	// more loss would dead-letter, a pool holds one at a time. Only this library counts: what other consumers of the
+	// queue return to ready is not seen. Counts live in the hash <ready>:recoveries; they end with the message, and are
+	// forgotten when no worker was lost for a day, or ten leases if that is longer. Defaults to 0: off, nothing is
+	// counted, and such a message comes back for ever. At least 2, as every message would be in its last chance with 1;
+	// 3 or more is advisable. It needs leases that run out.
+	MaxRecoveries int64
 	// LegacyRetry is what becomes of a failed message in legacy queues (L6). Defaults to Leave.
 	LegacyRetry LegacyRetry
 	// FailureDelay is how many seconds a failed message of a zset queue waits; 0 releases it at once. nil

@@ -88,6 +88,13 @@ var mistakes = map[string]struct {
 		c.Queues[1].Layout = pool.Legacy
 	}, "MaxAttempts: legacy queue \"b\""},
 
+	"MaxRecoveries, negative": {func(c *pool.Config) { c.MaxRecoveries = -1 }, "MaxRecoveries: -1 is negative"},
+	"MaxRecoveries of 1":      {func(c *pool.Config) { c.MaxRecoveries = 1 }, "MaxRecoveries: 1 would give up all that one lost process held; set at least 2"},
+	"MaxRecoveries without leases": {func(c *pool.Config) {
+		c.MaxRecoveries, c.RetryAfterDisabled, c.Queues = 3, true, three()
+		c.Queues[0].RetryAfter, c.Queues[2].RetryAfter = time.Minute, time.Minute
+	}, "MaxRecoveries: leases of Queues[1], \"b\", never run out"},
+
 	"no queues":                {func(c *pool.Config) { c.Queues = nil }, "Queues: at least one is required"},
 	"Layout":                   {func(c *pool.Config) { c.Layout = pool.Zset + 1 }, "Queues[0].Layout: 3 is neither Legacy nor Zset"},
 	"Layout of a queue":        {func(c *pool.Config) { c.Queues = three(); c.Queues[1].Layout = pool.Zset + 1 }, "Queues[1].Layout: 3 is neither Legacy nor Zset"},

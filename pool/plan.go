@@ -41,7 +41,7 @@ type plan struct {
 func newPlan(cfg Config) (*plan, error) {
 	p := &plan{Config: cfg}
 	p.fillIn()
-	problems := []error{p.checkClient(), p.checkSizes(), p.checkLeases(), p.checkRetries(), p.checkQueues()}
+	problems := []error{p.checkClient(), p.checkSizes(), p.checkLeases(), p.checkRetries(), p.checkLosses(), p.checkQueues()}
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("%w:\n%w", ErrConfig, err)
 	}
@@ -266,7 +266,7 @@ func (p *plan) delay() router.Delay {
 // policy is how the router treats outcomes.
 func (p *plan) policy() router.Policy {
 	return router.Policy{
-		MaxAttempts: p.MaxAttempts, LegacyRetry: p.LegacyRetry, Delay: p.delay(),
+		MaxAttempts: p.MaxAttempts, MaxRecoveries: p.MaxRecoveries, LegacyRetry: p.LegacyRetry, Delay: p.delay(),
 		UnknownURN: p.UnknownURN, UnknownURNDelay: p.UnknownURNDelay, UnknownURNMaxAge: p.UnknownURNMaxAge,
 		Poison: p.Poison, ForeignJobs: p.ForeignJobs, HandlerTimeout: max(p.HandlerTimeout, 0),
 		OnError: p.OnError, OnUnknownURN: p.OnUnknownURN,

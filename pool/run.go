@@ -84,9 +84,15 @@ func (p *Pool) build(pl *plan) *machine {
 	p.topology.Store(&topology{queues: pl.Queues, counters: counters, slots: capacity, prefetch: pl.Prefetch})
 
 	workQueues, schedules := make([]router.Queue, n), make([]scheduler.Queue, n)
+	var solo *flow.Solo // of all queues: they die together
+	if pl.MaxRecoveries > 0 {
+		solo = flow.NewSolo()
+	}
 	handlerLimit := max(pl.HandlerTimeout, 0)
 	for i, q := range pl.Queues {
-		store := lua.New(q.Layout, lua.Options{Client: pl.Client, Keys: pl.keys[i], Queue: i, RetryAfter: q.RetryAfter})
+		store := lua.New(q.Layout, lua.Options{
+			Client: pl.Client, Keys: pl.keys[i], Queue: i, RetryAfter: q.RetryAfter, MaxRecoveries: pl.MaxRecoveries,
+		})
 		book := flow.NewBook(q.RetryAfter, !pl.DisableLeaseRenewal, handlerLimit)
 		log := pl.Logger.With("layout", q.Layout.String())
 		m.settlements[i] = make(chan flow.Settlement, pl.Prefetch)
@@ -94,7 +100,7 @@ func (p *Pool) build(pl *plan) *machine {
 			Queue: i, Name: q.Name, Store: store, Slots: capacity, Book: book, Counters: counters[i],
 			Out: m.buffer, Batch: min(orElse(pl.Batch, reserveBatch), pl.Prefetch), Bytes: max(1, pl.MaxInFlightBytes/int64(n)),
 			MigrationBatch: pl.MigrationBatch, PollInterval: pl.PollInterval, Logger: log,
-			OnPoison: func(ctx context.Context, raw string) { m.router.Refused(ctx, i, raw) },
+			Solo: solo, OnPoison: func(ctx context.Context, raw string) { m.router.Refused(ctx, i, raw) },
 		})
 		m.ackers[i] = acker.New(acker.Config{
 			Queue: i, Name: q.Name, Layout: q.Layout, Store: store, Slots: capacity, Book: book, Counters: counters[i],

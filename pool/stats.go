@@ -36,6 +36,7 @@ type QueueStats struct {
 	Renewed      int64 // leases renewed, counted by message
 	Orphans      int64 // messages in flight without a deadline, at the last audit (L7)
 	Adopted      int64 // orphans given a deadline
+	WorkersLost  int64 // messages given up because of MaxRecoveries; they count as DeadLettered too (B21)
 }
 
 // Stats reads the counters. Safe for concurrent use, before, during and after Run. The numbers are read one
@@ -61,5 +62,6 @@ func queueStats(name string, c *flow.Counters) QueueStats {
 		HandedBack: c.HandedBack.Load(), UnknownURN: c.UnknownURN.Load(), Poison: c.Poison.Load(),
 		Late: c.Late.Load(), Missing: c.Missing.Load(), Lost: c.Lost.Load(), Moved: c.Moved.Load(),
 		Renewed: c.Renewed.Load(), Orphans: c.Orphans.Load(), Adopted: c.Adopted.Load(),
+		WorkersLost: c.WorkersLost.Load(),
 	}
 }

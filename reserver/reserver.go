@@ -63,6 +63,7 @@ type Config struct {
 	Bytes          int64         // most body bytes per call
 	MigrationBatch int           // most messages moved to ready per call; 0 = no cap but the script's
 	PollInterval   time.Duration // pause where it cannot block on the queue
+	Solo           *flow.Solo    // the pool's right to hold a message in its last chance; nil = lost workers are not counted (B21)
 	OnPoison       func(ctx context.Context, raw string)
 	Logger         *slog.Logger
 }
@@ -75,6 +76,8 @@ type Reserver struct {
 	tokens  int          // taken by Wait, not yet counted by a Reserve
 	doubt   *doubt       // the last Reserve, if its reply was lost; nil = none
 	healthy bool         // as of the last call; a change is logged once
+	lost    bool         // the last Reserve told of messages that workers were lost with
+	around  int          // messages in their last chance that went to the tail of ready, and nothing was taken since
 	called  atomic.Int64 // Unix nanoseconds of the last call that succeeded; read by the scheduler
 }
 
@@ -109,11 +112,16 @@ func (a *Reserver) Run(ctx context.Context) error {
 			return nil
 		}
 		got, err := a.reserve(ctx, n, bytes)
+		if got.Lease != nil || got.Back == 0 {
+			a.around = 0
+		}
 		switch {
 		case err != nil:
 			a.pause(ctx, err)
 		case got.Paused:
 			_ = retry.Sleep(ctx, jittered(a.cfg.PollInterval)) // the loop looks at ctx
+		case got.Lease == nil && got.Back > 0:
+			a.awaitSolo(ctx, got)
 		case got.Lease == nil && got.Left == 0 && got.Moved == 0:
 			a.wait(ctx)
 		}
@@ -126,9 +134,14 @@ func (a *Reserver) reserve(ctx context.Context, n int, bytes int64) (flow.Reserv
 	// The call must not be given up with its messages taken when ctx ends.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
+	solo := a.takeSolo()
 	got, err := a.cfg.Store.Reserve(call, flow.ReserveRequest{
 		Most: n, Bytes: bytes, FirstPop: max(1, min(n, int(bytes/a.size))), Tokens: a.tokens, Migration: a.migration(),
+		Solo: solo,
 	})
+	if solo != nil && (err != nil || !got.Solo) {
+		solo.Return()
+	}
 	if err != nil {
 		a.cfg.Slots.Demand(a.cfg.Queue, false) // a queue out of reach must not keep others from borrowing
 		if errors.Is(err, flow.ErrAmbiguous) && got.Call != "" {
@@ -138,7 +151,7 @@ func (a *Reserver) reserve(ctx context.Context, n int, bytes int64) (flow.Reserv
 		a.cfg.Slots.Release(a.cfg.Queue, n, bytes)
 		return flow.Reserved{}, err
 	}
-	a.tokens = 0
+	a.tokens, a.lost = 0, got.Lost > 0
 	a.recovered()
 	a.called.Store(time.Now().UnixNano())
 	a.cfg.Counters.Moved.Add(int64(got.Moved))
@@ -161,7 +174,7 @@ func (a *Reserver) accept(got flow.Reserved, n int, bytes int64) {
 		a.size = max(1, (3*a.size+size/int64(taken))/4)
 		a.cfg.Counters.Reserved.Add(int64(taken))
 	}
-	a.cfg.Slots.Demand(a.cfg.Queue, got.Left > 0 && !got.Paused)
+	a.cfg.Slots.Demand(a.cfg.Queue, got.Left > got.Back && !got.Paused)
 	// Before the messages go out: their slots may be released by the acker from then on.
 	a.cfg.Slots.Release(a.cfg.Queue, n-taken, bytes-size)
 	if got.Lease != nil {

@@ -43,6 +43,7 @@ const (
 // Policy is how a pool treats what its handlers do. It holds for all queues of the pool.
 type Policy struct {
 	MaxAttempts      int64
+	MaxRecoveries    int64 // 0 = lost workers are not counted (B21)
 	LegacyRetry      LegacyRetry
 	Delay            Delay
 	UnknownURN       UnknownURN

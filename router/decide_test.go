@@ -133,7 +133,7 @@ func nextDelivery(layout flow.Layout, s flow.Settlement) int64 {
 		ready = r.Ready()
 	case flow.Return, flow.Requeue:
 		ready = s.Text
-	case flow.Release, flow.Leave, flow.Forget:
+	case flow.Release, flow.Leave, flow.Excuse, flow.Forget:
 	}
 	if _, _, err := envelope.RaiseAttempts(ready); err != nil && layout == flow.Zset {
 		return 0

@@ -32,3 +32,14 @@ func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
+
+// WorkersLostError is the reason for giving up a message that workers were lost with (B21). Its handler was not run.
+type WorkersLostError struct {
+	// Workers is how many leases of the message ran out without an end.
+	Workers int64
+}
+
+// Error is the text of the dead letter record.
+func (e *WorkersLostError) Error() string {
+	return fmt.Sprintf("worker lost %d times", e.Workers)
+}

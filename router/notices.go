@@ -25,6 +25,7 @@ const (
 	kindFailed
 	kindPanicked
 	kindPoison
+	kindGaveUp
 	kindForbidden
 	kindHook
 	kinds
@@ -123,6 +124,14 @@ func (n *notices) failed(queue string, d *delivery.Delivery, err error) {
 func (n *notices) poison(queue string, err error) {
 	if n.due(kindPoison, queue, noticeEvery) {
 		n.log.Warn("message is no acceptable envelope", "queue", queue, "error", err)
+	}
+}
+
+func (n *notices) gaveUp(queue string, d *delivery.Delivery, err error) {
+	urn := short(d.URN, mostName)
+	if n.due(kindGaveUp, queue+"\x00"+urn, noticeEvery) {
+		n.log.Error("message given up: it is lost with its workers", "queue", queue, "urn", urn,
+			"id", short(d.Meta.ID, mostName), "delivery", d.Number, "error", err)
 	}
 }
 

@@ -58,6 +58,10 @@ func (w *worker) take(r *flow.Reservation) {
 	}
 	j.delivery.Store(d)
 	w.rt.warnForbidden(d)
+	if limit := w.rt.cfg.Policy.MaxRecoveries; limit > 0 && r.WorkersLost() >= limit {
+		w.giveUp(q, j, d)
+		return
+	}
 	if limit := w.rt.cfg.Policy.MaxAttempts; limit > 0 && q.Layout == flow.Zset && d.Number > limit {
 		w.conclude(w.ctx, q, j, d, ErrTooManyAttempts)
 		return
@@ -167,8 +171,11 @@ func crashed(outcome error) bool {
 func unknown(outcome error) bool { return errors.Is(outcome, ErrUnknownURN) && !crashed(outcome) }
 
 // settle sends a job's settlement. Abandon waits for the note that it is sent, so every path comes through
-// here.
+// here. Where lost workers are counted, what is left says that this one was not lost (B21).
 func (w *worker) settle(q *Queue, j *job, s flow.Settlement) {
+	if s.Op == flow.Leave && w.rt.cfg.Policy.MaxRecoveries > 0 {
+		s.Op = flow.Excuse
+	}
 	w.rt.send(q, s)
 	j.sent.Store(true)
 }

@@ -33,6 +33,8 @@ type childConfig struct {
 	Layout                pool.Layout
 	Concurrency, Prefetch int
 	RetryAfter, Handler   time.Duration
+	MaxRecoveries         int64
+	Kills                 *int // the message whose handler ends the process; nil = none
 }
 
 // childMain consumes until SIGTERM, or until its parent is gone. Each report is a line in one write, so a
@@ -63,6 +65,9 @@ func childMain(config string) int {
 			return errors.New("a body without a number")
 		}
 		report("start " + strconv.Itoa(seq))
+		if c.Kills != nil && *c.Kills == seq {
+			os.Exit(137)
+		}
 		timer := time.NewTimer(c.Handler)
 		defer timer.Stop()
 		select {
@@ -81,7 +86,8 @@ func childMain(config string) int {
 	p := pool.New(pool.Config{
 		Client: client, Queues: []pool.Queue{{Name: c.Queue}}, Layout: c.Layout, KeyPrefix: c.Prefix, Handler: mux,
 		Concurrency: c.Concurrency, Prefetch: c.Prefetch, RetryAfter: c.RetryAfter,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		MaxRecoveries: c.MaxRecoveries,
+		Logger:        slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	err = errors.Join(p.Run(ctx), client.Close())
 	stats, _ := json.Marshal(p.Stats().Queues) // numbers and a string

@@ -46,7 +46,9 @@ func newSharedRig(t *testing.T, layout pool.Layout) *rig {
 	r := newRigOn(t, layout, testredis.Shared(t), "orders")
 	t.Cleanup(func() {
 		k := r.keys
-		for _, key := range []string{k.Ready, k.Processing, k.Deadlines, k.Delayed, k.Reserved, k.Notify, k.DeadLetters, k.DeadLetterNotify} {
+		for _, key := range []string{
+			k.Ready, k.Processing, k.Deadlines, k.Delayed, k.Reserved, k.Notify, k.DeadLetters, k.DeadLetterNotify, k.Recoveries,
+		} {
 			if key == "" {
 				continue
 			}

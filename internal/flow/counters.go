@@ -24,4 +24,5 @@ type Counters struct {
 	Renewed      atomic.Int64 // leases renewed, counted by message
 	Orphans      atomic.Int64 // orphans at the last audit (L7)
 	Adopted      atomic.Int64 // orphans adopted
+	WorkersLost  atomic.Int64 // messages given up because workers were lost with them (B21)
 }

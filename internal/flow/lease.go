@@ -124,13 +124,16 @@ func (b *Book) Add(l *Lease, sent time.Time) {
 }
 
 // Finish notes that reservations need their leases no longer, and lets go of their texts: the slot of a
-// batch with one slow message would otherwise keep the bodies of all its neighbours.
+// batch with one slow message would otherwise keep the bodies of all its neighbours. What ran alone lets the next one run.
 func (b *Book) Finish(settled []Settlement) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range settled {
 		r := settled[i].Reservation
 		r.Handle, r.Text, r.Edit.Old = "", "", ""
+		if r.Recovery != nil && r.Recovery.Solo != nil {
+			r.Recovery.Solo.Free()
+		}
 		r.lease.pending--
 		if r.lease.pending == 0 {
 			b.unlink(r.lease)

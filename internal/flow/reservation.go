@@ -33,6 +33,8 @@ type Reservation struct {
 	Edit   Edit   // zset layout: how Text differs from the ready text
 	Order  int    // place within its lease, for settling and handing back in reservation order
 
+	Recovery *Recovery // nil where no worker was lost with it, or none are counted
+
 	lease *Lease
 	state atomic.Uint32
 	begun atomic.Int64 // when it started, in nanoseconds of the lease clock; 0 = not started

@@ -3,7 +3,7 @@ package flow
 // Op is what a settlement does with a message.
 type Op uint8
 
-// The operations. The first five change Redis through Store.Settle, HandBack through Store.HandBack; Leave
+// The operations. Those up to Excuse change Redis through Store.Settle, HandBack through Store.HandBack; Leave
 // and Forget end inside the process.
 const (
 	Ack        Op = iota // removes the message (L4, Z4)
@@ -11,12 +11,13 @@ const (
 	Return               // zset: the ready text goes to delayed, uncharged (Z7)
 	Requeue              // legacy: the text with raised attempts goes to the tail of ready (L6)
 	DeadLetter           // the record goes to the dead letters (D3)
+	Excuse               // as Leave, and its lease's end is not counted as a lost worker (B21)
 	HandBack             // the ready text goes to the head of ready, uncharged (L9, Z11)
 	Leave                // stays reserved and comes back after retryAfter (L6, Z5)
 	Forget               // lost: somebody else may own it, nothing is done
 )
 
-var opNames = [...]string{"ack", "release", "return", "requeue", "dead-letter", "hand back", "leave", "forget"}
+var opNames = [...]string{"ack", "release", "return", "requeue", "dead-letter", "excuse", "hand back", "leave", "forget"}
 
 // String is the operation's name in the vocabulary of the docs.
 func (op Op) String() string { return opNames[op] }

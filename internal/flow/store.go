@@ -9,6 +9,7 @@ type ReserveRequest struct {
 	FirstPop  int   // guess of how many messages fit the budget, at least 1
 	Tokens    int   // zset: notify tokens the wait before took (0 or 1)
 	Migration int   // most expired or due messages to move to ready first, 1 to 1,000
+	Solo      *Solo // taken by the caller for one message in its last chance; nil = such messages stay in ready (B21)
 }
 
 // Reserved is the answer to a ReserveRequest. Beside an error only Sent and Call are set, if anything.
@@ -20,6 +21,9 @@ type Reserved struct {
 	Paused bool          // the queue is paused; nothing was reserved
 	Sent   time.Time     // when the call was sent; leases are counted from here
 	Took   time.Duration // how long the call was away
+	Solo   bool          // one of the messages holds the request's Solo
+	Lost   int64         // messages of this queue that workers were lost with, as far as they are counted
+	Back   int           // messages in their last chance that went to the tail of ready, as the request had no Solo for them
 	Call   string        // beside ErrAmbiguous: names the call for a Recall; empty where the layout has no names
 }
 

@@ -28,6 +28,8 @@ type station struct {
 	layout  pool.Layout
 	prefix  string
 	keys    lua.Keys
+
+	recoveries int64 // MaxRecoveries of its consumers
 }
 
 const graveyard = "graveyard" // the station's dead letter key where it has one of its own
@@ -219,7 +221,7 @@ func (s *station) dead() int64 {
 // store is the queue's store alone.
 func (s *station) store(client *redis.Client, ahead time.Duration) lua.Store {
 	s.t.Helper()
-	o := lua.Options{Client: client, Keys: s.keys, RetryAfter: 10 * time.Second}
+	o := lua.Options{Client: client, Keys: s.keys, RetryAfter: 10 * time.Second, MaxRecoveries: s.recoveries}
 	if ahead != 0 {
 		o.Now = func() string { return strconv.FormatInt(time.Now().Add(ahead).Unix(), 10) }
 	}

@@ -73,7 +73,8 @@ func (s *station) consumeTour(client *redis.Client) {
 	cfg := pool.Config{
 		Client: client, Queues: []pool.Queue{{Name: "orders"}}, Layout: s.layout, KeyPrefix: s.prefix, Handler: mux,
 		Concurrency: 4, Prefetch: 64, RetryAfter: 2 * time.Second, MaxAttempts: 2, AdoptOrphans: true,
-		UnknownURN: pool.UnknownRelease, UnknownURNMaxAge: 1500 * time.Millisecond,
+		MaxRecoveries: s.recoveries,
+		UnknownURN:    pool.UnknownRelease, UnknownURNMaxAge: 1500 * time.Millisecond,
 		DrainTimeout: 100 * time.Millisecond, Logger: slog.New(logs),
 	}
 	if s.keys.DeadLetters == graveyard {

@@ -2,29 +2,40 @@
 -- attempts raised by one in the text.
 --
 -- KEYS    1 ready  2 delayed  3 reserved  4 notify  5 paused  6 dead letters  [7 notify of dead letters]
+--         [last recoveries]
 -- ARGV    1 now override or ''  2 retryAfter seconds, '' = never  3 most messages  4 byte budget
 --         5 first chunk  6 most members to promote, 0 = none  7 notify tokens the waiter took
+--         [8 lost workers a message may have  9 messages in their last chance to take, 0 or 1  10 seconds to keep recoveries]
 -- Returns status ('ok' or 'paused'), server seconds, promoted, left in ready, then three counts m, e, p and
 --         m reserved members in order, e notes 'position at length old' for members whose attempts were not
 --         simply raised by one at the very end (old text of the attempts, which stood at byte at, from 1;
---         length bytes stand there now), p raw bodies that were put in the dead letters instead.
+--         length bytes stand there now), p raw bodies that were put in the dead letters instead; with recoveries,
+--         then what tell appends.
 -- Promise one atomic step; every byte but the attempts stays. A body that cannot be edited safely is never
 --         reserved and never raises an error. Equal members are kept apart by raising attempts again.
 -- Cost    O(messages * log N) plus promoting; a body that is not canonical costs a walk over it.
--- @include expect clock variadic pop raise migrate
+-- @include expect clock variadic pop raise recoveries lost migrate vet
 local ready, delayed, reserved, notify, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]
+local recoveries = ARGV[8] and KEYS[#KEYS]
+local bell = #KEYS > (recoveries and 7 or 6) and KEYS[7]
 local wrong = expect(ready, 'list') or expect(delayed, 'zset') or expect(reserved, 'zset')
-  or expect(notify, 'list') or expect(dead, 'list') or KEYS[7] and expect(KEYS[7], 'list')
+  or expect(notify, 'list') or expect(dead, 'list') or bell and expect(bell, 'list')
+  or recoveries and expect(recoveries, 'hash')
 if wrong then
   return wrong
 end
 local now = clock(ARGV[1])
-local moved = promote(ready, delayed, reserved, notify, now, tonumber(ARGV[6]), ARGV[2] ~= '')
+local moved = promote(ready, delayed, reserved, notify, now, tonumber(ARGV[6]), ARGV[2] ~= '', recoveries, ARGV[10])
 if redis.call('EXISTS', KEYS[5]) == 1 then
   return {'paused', now, moved, redis.call('LLEN', ready), 0, 0, 0}
 end
 
+local known = recoveries and counted(recoveries)
 local bodies, count = pop(ready, tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]))
+local workers, back
+if recoveries then
+  bodies, count, workers, back = vet(ready, recoveries, known, bodies, count, tonumber(ARGV[8]), tonumber(ARGV[9]))
+end
 local left = redis.call('LLEN', ready)
 local members, edits = {}, {}
 local poison, m = {}, 0
@@ -34,7 +45,7 @@ for i = 1, count do
   if first then
     m = m + 1
     members[m] = splice(body, first, last, before .. spell(number))
-    edits[m] = {body, first, last, before, number, canonical}
+    edits[m] = {body, first, last, before, number, canonical, workers and workers[i] or 0}
   else
     poison[#poison + 1] = body
   end
@@ -107,8 +118,15 @@ for i = 1, #poison do
   reply[7 + m + notes + i] = poison[i]
 end
 variadic('RPUSH', dead, poison)
-if KEYS[7] then
-  tokens(KEYS[7], #poison)
+if bell then
+  tokens(bell, #poison)
+end
+if recoveries then
+  local reserves = {}
+  for i = 1, m do
+    reserves[i] = edits[i][7]
+  end
+  tell(reply, reserves, known, back)
 end
 
 -- One token less for each message taken, and never more tokens than messages: a surplus would wake waiters
