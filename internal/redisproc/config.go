@@ -38,18 +38,28 @@ type Config struct {
 	// Args are further command-line words, such as "--requirepass", "secret". They come last and
 	// so override everything above. Defaults to none.
 	Args []string
+
+	// sentinel makes the server a sentinel, which wants a configuration file that it can rewrite: this text.
+	sentinel string
 }
+
+// sentinelFile is in the server's directory, where it runs.
+const sentinelFile = "sentinel.conf"
 
 // arguments builds the command line. Every option that a system-wide default could set otherwise is
 // written out, because nothing here may depend on the machine.
 func (c Config) arguments(port int, version string) []string {
-	args := []string{
+	var args []string
+	if c.sentinel != "" {
+		args = []string{sentinelFile, "--sentinel"}
+	}
+	args = append(args,
 		"--port", strconv.Itoa(port),
 		"--bind", "127.0.0.1",
 		"--daemonize", "no",
 		"--save", "",
 		"--appendonly", yesNo(c.AppendOnly),
-	}
+	)
 	if major, _, _ := strings.Cut(version, "."); atLeast(major, 7) {
 		// DEBUG is refused by default from 7.0 on, and older servers end at an unknown option.
 		args = append(args, "--enable-debug-command", "yes")

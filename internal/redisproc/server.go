@@ -142,6 +142,9 @@ func (s *Server) makeDir() (err error) {
 	} else if s.dir, err = filepath.Abs(s.cfg.Dir); err == nil {
 		err = os.MkdirAll(s.dir, 0o750)
 	}
+	if err == nil && s.cfg.sentinel != "" {
+		err = os.WriteFile(filepath.Join(s.dir, sentinelFile), []byte(s.cfg.sentinel), 0o600)
+	}
 	if err != nil {
 		return fmt.Errorf("redisproc: data directory: %w", err)
 	}
