@@ -75,6 +75,9 @@ func (s *Sentinels) start(ctx context.Context, cfg SentinelConfig) error {
 			return err
 		}
 		s.sentinels = append(s.sentinels, sentinel)
+		// Sentinels tell each other of a new master every 2 s, make an old one a replica after four times that,
+		// and look at replicas every 10 s: too long for tests. Servers before 7.0 have no way to say so.
+		_ = sentinel.do(ctx, "sentinel", "debug", "publish-period", 500, "info-period", 500).Err()
 	}
 	return s.AwaitWhole(ctx)
 }
