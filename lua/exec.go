@@ -2,8 +2,11 @@ package lua
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/babelpool/babelpool/internal/flow"
 )
 
 // processor is the part of a Redis client a store needs.
@@ -56,9 +59,20 @@ func (c *call) run(ctx context.Context, client processor) ([]string, error) {
 		reply, err = send(ctx, client, c.words)
 	}
 	if err != nil {
-		return nil, classify(c.script.name, err)
+		return nil, failed(ctx, client, c.script.name, err)
 	}
 	return reply, nil
+}
+
+// failed classifies a call's error, and makes a cluster client look who serves what by now. By itself it does that
+// after MOVED, but once a minute only when a master does not answer, as it does not send our commands to anybody
+// else: the loops would knock at a dead master long after its replica has taken over.
+func failed(ctx context.Context, client any, what string, err error) error {
+	err = classify(what, err)
+	if c, ok := client.(interface{ ReloadState(ctx context.Context) }); ok && errors.Is(err, flow.ErrTransient) {
+		c.ReloadState(ctx) // in the background, several at once as one
+	}
+	return err
 }
 
 func send(ctx context.Context, client processor, words []any) ([]string, error) {

@@ -11,7 +11,7 @@ import (
 // flow.ErrAmbiguous all of them may have been stored, on any other none was.
 func (s *Legacy) Publish(ctx context.Context, bodies []string) error {
 	if err := push(ctx, s.Client, s.Keys.Ready, bodies); err != nil {
-		return classify(fmt.Sprintf("publish to %q", s.Keys.Ready), err)
+		return failed(ctx, s.Client, fmt.Sprintf("publish to %q", s.Keys.Ready), err)
 	}
 	return nil
 }

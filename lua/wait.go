@@ -58,7 +58,7 @@ func (w *waiter) wait(ctx context.Context) (int, error) {
 	defer cancel()
 	var c blocker = w.client
 	if err := w.connect(call); err != nil {
-		return 0, classify(fmt.Sprintf("wait on %q", w.key), err)
+		return 0, failed(ctx, w.client, fmt.Sprintf("wait on %q", w.key), err)
 	}
 	if w.conn != nil {
 		c = w.conn
@@ -80,7 +80,7 @@ func (w *waiter) wait(ctx context.Context) (int, error) {
 	w.vain = 0
 	if err != nil {
 		w.release()
-		return 0, classify(fmt.Sprintf("wait on %q", w.key), err)
+		return 0, failed(ctx, w.client, fmt.Sprintf("wait on %q", w.key), err)
 	}
 	return tokens, nil
 }

@@ -130,7 +130,7 @@ func blockOnToken(ctx context.Context, c blocker, key string, most time.Duration
 func (s *Zset) ReturnToken(ctx context.Context) error {
 	cmd := onceInt{redis.NewIntCmd(ctx, "rpush", s.Keys.Notify, "1")}
 	if err := s.Client.Process(ctx, cmd); err != nil {
-		return classify(fmt.Sprintf("return token to %q", s.Keys.Notify), err)
+		return failed(ctx, s.Client, fmt.Sprintf("return token to %q", s.Keys.Notify), err)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func (r *rig) unblockAll() int {
 }
 
 // load publishes at a steady rate until ctx ends, through faults and all, and then closes the channel.
-func (r *rig) load(ctx context.Context, client *redis.Client, every time.Duration) <-chan struct{} {
+func (r *rig) load(ctx context.Context, client redis.UniversalClient, every time.Duration) <-chan struct{} {
 	producer := *r
 	producer.control = client
 	producer.setKeys()

@@ -22,7 +22,7 @@ type rig struct {
 	t       *testing.T
 	layout  pool.Layout
 	server  *redisproc.Server
-	control *redis.Client // never what a pool uses
+	control redis.UniversalClient // never what a pool uses
 	prefix  string
 	queue   string
 	keys    lua.Keys
@@ -62,9 +62,16 @@ func newSharedRig(t *testing.T, layout pool.Layout) *rig {
 
 func newRigOn(t *testing.T, layout pool.Layout, server *redisproc.Server, queue string) *rig {
 	t.Helper()
+	r := newRigBy(t, layout, testredis.Client(t, server.URL()), queue)
+	r.server = server
+	return r
+}
+
+// newRigBy makes a rig on whatever the client leads to. It has no server of its own, so pools on it need a client.
+func newRigBy(t *testing.T, layout pool.Layout, control redis.UniversalClient, queue string) *rig {
+	t.Helper()
 	r := &rig{
-		ledger: newLedger(), t: t, layout: layout, server: server,
-		control: testredis.Client(t, server.URL()), prefix: testredis.Prefix(t), queue: queue,
+		ledger: newLedger(), t: t, layout: layout, control: control, prefix: testredis.Prefix(t), queue: queue,
 	}
 	r.setKeys()
 	return r

@@ -125,7 +125,7 @@ func TestB46FailoverToAReplica(t *testing.T) {
 		r.publish(n)
 		p.until("a good part is handled", func(c pool.QueueStats) bool { return c.Acked > n/20 })
 		// What the producer was promised must be on the replica; what the pool did last need not.
-		if in, err := r.control.Wait(t.Context(), 1, patience).Result(); err != nil || in != 1 {
+		if in, err := r.control.Do(t.Context(), "wait", 1, 10_000).Int(); err != nil || in != 1 {
 			t.Fatalf("WAIT: %d, %v", in, err)
 		}
 		if len(r.snapshot().ready) == 0 {

@@ -2,9 +2,12 @@ package faulttest
 
 import (
 	"context"
+	"errors"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -66,7 +69,24 @@ func (h *tries) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			}
 		}
 		h.note(what)
-		return next(ctx, cmd)
+		err := next(ctx, cmd)
+		if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			h.note(inVain + what)
+		}
+		return err
+	}
+}
+
+// inVain stands before the commands that failed, which are noted a second time.
+const inVain = "in vain: "
+
+// calm fails the test when a loop tried more than five times a second without success.
+func (h *tries) calm(t *testing.T, from, to time.Time) {
+	t.Helper()
+	for what, n := range h.between(from, to) {
+		if rate := float64(n) / max(1, to.Sub(from).Seconds()); strings.HasPrefix(what, inVain) && rate > 5 {
+			t.Errorf("%s: %.1f times a second, %d in %v", what, rate, n, to.Sub(from).Round(time.Millisecond))
+		}
 	}
 }
 

@@ -31,6 +31,10 @@ type Cluster struct {
 	ids   map[*Server]string
 }
 
+// manualFailover is a little longer than a failover by order may take before the nodes give it up, as they do when
+// the replica has not caught up, on a busy machine, or the vote was tied.
+const manualFailover = 6 * time.Second
+
 // clusterMasters is the least that can elect a replica.
 const clusterMasters = 3
 
@@ -198,19 +202,35 @@ func (c *Cluster) Failover(ctx context.Context, slot int) error {
 	if err != nil {
 		return err
 	}
-	if err := replica.do(ctx, "cluster", "failover").Err(); err != nil {
-		return fmt.Errorf("redisproc: failover to %s: %w", replica.addr, err)
+	for {
+		if err := replica.do(ctx, "cluster", "failover").Err(); err != nil {
+			return fmt.Errorf("redisproc: failover to %s: %w", replica.addr, err)
+		}
+		try, cancel := context.WithTimeout(ctx, manualFailover)
+		err := c.AwaitOwner(try, slot, replica)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
 	}
-	return c.AwaitOwner(ctx, slot, replica)
 }
 
 // AwaitOwner waits until all live nodes name this server as the master of a slot (30 s without a deadline).
 func (c *Cluster) AwaitOwner(ctx context.Context, slot int, want *Server) error {
+	return c.awaitOwner(ctx, slot, func(s *Server) bool { return s == want })
+}
+
+// AwaitOther waits until all live nodes name another master of a slot than the old one (30 s without a deadline).
+func (c *Cluster) AwaitOther(ctx context.Context, slot int, old *Server) error {
+	return c.awaitOwner(ctx, slot, func(s *Server) bool { return s != old })
+}
+
+func (c *Cluster) awaitOwner(ctx context.Context, slot int, wanted func(*Server) bool) error {
 	ctx, cancel := withStartLimit(ctx)
 	defer cancel()
 	return until(ctx, "a new master", func() error {
 		owner, err := c.Owner(ctx, slot)
-		if err == nil && owner != want {
+		if err == nil && !wanted(owner) {
 			err = fmt.Errorf("redisproc: slot %d is still with %s", slot, owner.addr)
 		}
 		return err
