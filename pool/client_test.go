@@ -93,10 +93,12 @@ func TestOpenRedis(t *testing.T) {
 	wantEqual(t, "MaxRetries", o.MaxRetries, 0)
 	wantEqual(t, "DialerRetries", o.DialerRetries, 1)
 	wantEqual(t, "PoolSize", o.PoolSize, 128)
+	wantEqual(t, "ConnMaxIdleTime", o.ConnMaxIdleTime, 4*time.Second)
+	wantEqual(t, "PoolFIFO", o.PoolFIFO, true)
 	wantEqual(t, "from the URL", []any{o.Addr, o.DB, o.Username, o.Password}, []any{"example.test:7000", 3, "user", "pass"})
 
-	o = open(t, "redis://example.test?pool_size=300&read_timeout=7s").Options()
-	wantEqual(t, "from the query", []any{o.PoolSize, o.ReadTimeout}, []any{300, 7 * time.Second})
+	o = open(t, "redis://example.test?pool_size=300&read_timeout=7s&conn_max_idle_time=1m").Options()
+	wantEqual(t, "from the query", []any{o.PoolSize, o.ReadTimeout, o.ConnMaxIdleTime}, []any{300, 7 * time.Second, time.Minute})
 
 	if o := open(t, "rediss://example.test").Options(); o.TLSConfig == nil {
 		t.Error("rediss without TLS")

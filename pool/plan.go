@@ -291,13 +291,29 @@ func (p *plan) warn() {
 	if layouts[Legacy] && p.delay().Set() {
 		p.Logger.Warn("FailureDelay, BackoffPolicy and Backoff have no effect in legacy queues (L6)")
 	}
-	if c, ok := p.Client.(*redis.Client); ok {
+	switch c := p.Client.(type) {
+	case *redis.Client:
 		o := c.Options()
-		if !o.ContextTimeoutEnabled {
-			p.Logger.Warn("the client ignores context deadlines (ContextTimeoutEnabled is off): a dead connection is noticed later")
-		}
-		if o.ReadTimeout <= 0 { // the client's options hold 0 for "none", set as -1
-			p.Logger.Warn("the client has no ReadTimeout: a dead connection may never be noticed")
-		}
+		p.warnOfTimeouts(o.ContextTimeoutEnabled, o.ReadTimeout, o.ConnMaxIdleTime)
+	case *redis.ClusterClient:
+		o := c.Options()
+		p.warnOfTimeouts(o.ContextTimeoutEnabled, o.ReadTimeout, o.ConnMaxIdleTime)
+	}
+}
+
+// mostMaxIdle is the longest idle time with which a pool outlives a silent network within 10 s: a call that ends
+// by its timeout, 5 s, must find the other connections older than this.
+const mostMaxIdle = 5 * time.Second
+
+// warnOfTimeouts logs what makes dead connections go unnoticed.
+func (p *plan) warnOfTimeouts(deadlines bool, read, idle time.Duration) {
+	if !deadlines {
+		p.Logger.Warn("the client ignores context deadlines (ContextTimeoutEnabled is off): a dead connection is noticed later")
+	}
+	if read <= 0 { // the client's options hold 0 for "none", set as -1
+		p.Logger.Warn("the client has no ReadTimeout: a dead connection may never be noticed")
+	}
+	if idle <= 0 || idle > mostMaxIdle {
+		p.Logger.Warn("the client keeps idle connections for long (ConnMaxIdleTime; 4s with PoolFIFO is good): after a silent network each is tried in vain")
 	}
 }

@@ -1,6 +1,8 @@
 package pool_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -30,17 +32,29 @@ func TestWarnings(t *testing.T) {
 		"no ReadTimeout": {func(t *testing.T, addr string, c *pool.Config) {
 			c.Client = closing(t, redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, ReadTimeout: -1}))
 		}, "the client has no ReadTimeout"},
+		"idle for long": {func(t *testing.T, addr string, c *pool.Config) {
+			c.Client = closing(t, redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true}))
+		}, "the client keeps idle connections for long"},
+		"idle without end": {func(t *testing.T, addr string, c *pool.Config) {
+			c.Client = closing(t, redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, ConnMaxIdleTime: -1}))
+		}, "the client keeps idle connections for long"},
 		"nothing":           {func(*testing.T, string, *pool.Config) {}, ""},
 		"zset with a delay": {func(_ *testing.T, _ string, c *pool.Config) { c.Layout, c.FailureDelay = pool.Zset, ptr(1.0) }, ""},
 		"no lease, requeued": {func(_ *testing.T, _ string, c *pool.Config) {
 			c.RetryAfterDisabled, c.LegacyRetry, c.MaxAttempts = true, pool.Requeue, 2
 		}, "RetryAfterDisabled: what"},
-		"a client of OpenRedis": {func(t *testing.T, addr string, c *pool.Config) { c.Client = open(t, "redis://"+addr) }, ""},
+		"a cluster's client": {func(t *testing.T, _ string, c *pool.Config) {
+			c.Client = closing(t, redis.NewClusterClient(&redis.ClusterOptions{
+				ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return nil, errors.New("none") },
+			}))
+			c.Queues = []pool.Queue{{Name: "{orders}"}}
+		}, "the client ignores context deadlines"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, testredis.Backend{Client: testredis.Client(t, mini.Addr())}, pool.Legacy)
 			cfg := r.config(function(ackAll))
+			cfg.Client = open(t, "redis://"+mini.Addr())
 			row.change(t, mini.Addr(), &cfg)
 			p := r.start(cfg)
 			testredis.Eventually(t, patience, func() bool { return len(r.logs.matching("INFO consuming")) == 1 }, "it has started")

@@ -24,6 +24,8 @@ type link struct {
 	replies        chan reply    // passReplies to deliver; closed by passReplies
 	done           chan struct{} // closed by close
 	closeOnce      sync.Once
+	stranded       chan struct{} // closed by strand
+	strandOnce     sync.Once
 
 	mu          sync.Mutex
 	pending     []*Swallow // one entry per command without a reply yet, nil for an ordinary one
@@ -42,6 +44,7 @@ func newLink(p *Proxy, id int, client, server net.Conn) *link {
 	return &link{
 		proxy: p, id: id, client: client, server: server,
 		replies: make(chan reply, inTransit), done: make(chan struct{}),
+		stranded: make(chan struct{}),
 	}
 }
 
@@ -51,6 +54,23 @@ func (l *link) close() {
 		_ = l.client.Close() // the connections only ever end this way,
 		_ = l.server.Close() // so there is nobody to tell
 	})
+}
+
+// strand makes the link dead and silent: neither end hears of the other again, not even that it closed.
+func (l *link) strand() { l.strandOnce.Do(func() { close(l.stranded) }) }
+
+// pass waits while everything is held back. It returns false when the link is closed, for a stranded one not before.
+func (l *link) pass() bool { return l.proxy.pass(l.done) && !l.lost() }
+
+// lost tells whether the link is stranded, and then waits for its end.
+func (l *link) lost() bool {
+	select {
+	case <-l.stranded:
+		<-l.done
+		return true
+	default:
+		return false
+	}
 }
 
 // passRequests reads commands and hands them on, all that the client sent at once together, so that
@@ -65,6 +85,9 @@ func (l *link) passRequests() {
 				// The client has closed, or speaks something else. What it sent before still
 				// counts: closing outright could take it from the server's hands unread, so the
 				// server gets to see an end of input and closes in its turn.
+				if l.lost() {
+					return
+				}
 				l.forward(burst)
 				if half, ok := l.server.(*net.TCPConn); !ok || half.CloseWrite() != nil {
 					l.close()
@@ -87,7 +110,7 @@ func (l *link) forward(burst []byte) bool {
 	if len(burst) == 0 {
 		return true
 	}
-	if !l.proxy.pass(l.done) {
+	if !l.pass() {
 		return false
 	}
 	if _, err := l.server.Write(burst); err != nil {
@@ -152,7 +175,7 @@ func (l *link) deliver() {
 			close(v.swallow.done)
 			continue
 		}
-		if !l.waitUntil(v.due) || !l.proxy.pass(l.done) {
+		if !l.waitUntil(v.due) || !l.pass() {
 			return
 		}
 		if v.answers {
@@ -166,6 +189,7 @@ func (l *link) deliver() {
 			return
 		}
 	}
+	l.lost()
 }
 
 func (l *link) waitUntil(due time.Time) bool {

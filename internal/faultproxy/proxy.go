@@ -109,17 +109,29 @@ func (p *Proxy) Delay(d time.Duration) {
 	p.delay = d
 }
 
+// Strand makes all current connections dead, as when a host loses its network without a word or a router forgets
+// them: both ends stay open and hear nothing more until Cut or the end of the test. New ones work.
+func (p *Proxy) Strand() {
+	for _, l := range p.current() {
+		l.strand()
+	}
+}
+
 // Cut closes all current connections, on both sides. New ones are accepted.
 func (p *Proxy) Cut() {
+	for _, l := range p.current() {
+		l.close()
+	}
+}
+
+func (p *Proxy) current() []*link {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	links := make([]*link, 0, len(p.links))
 	for l := range p.links {
 		links = append(links, l)
 	}
-	p.mu.Unlock()
-	for _, l := range links {
-		l.close()
-	}
+	return links
 }
 
 // Refuse resets new connections as soon as they are made. Current ones stay; see Cut.

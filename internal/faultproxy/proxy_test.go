@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -223,6 +225,26 @@ func TestCutDropsWhatABlackholeHolds(t *testing.T) {
 			t.Errorf("a new connection: %v", err)
 		}
 		if got := list(t, b, key); len(got) != 0 {
+			t.Errorf("the server has %q", got)
+		}
+	})
+}
+
+func TestStrandSilencesCurrentConnections(t *testing.T) {
+	t.Parallel()
+	testredis.Each(t, func(t *testing.T, b testredis.Backend) {
+		p, client := through(t, b)
+		key := b.Prefix + "q"
+		p.Strand()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := client.RPush(ctx, key, "1").Err(); !errors.Is(err, context.DeadlineExceeded) && !os.IsTimeout(err) {
+			t.Errorf("on a dead connection: %v, want silence", err)
+		}
+		if err := testredis.Client(t, b.Via(p.Addr())).RPush(t.Context(), key, "2").Err(); err != nil {
+			t.Errorf("on a new one: %v", err)
+		}
+		if got := list(t, b, key); !slices.Equal(got, []string{"2"}) {
 			t.Errorf("the server has %q", got)
 		}
 	})

@@ -87,7 +87,7 @@ func TestFailover(t *testing.T) { // R1, R3, B15, B46
 func TestClusterHandOver(t *testing.T) { // R1
 	eachLayout(t, func(t *testing.T, layout pool.Layout) {
 		g := newClusterGround(t, layout)
-		p := g.start(pool.Config{Client: g.open(), Concurrency: 8, Prefetch: 64, RetryAfter: 5 * time.Second, Handler: g.sleeping(2 * time.Millisecond)})
+		p := g.start(pool.Config{Client: g.open(), Concurrency: 8, Prefetch: 64, RetryAfter: 15 * time.Second, Handler: g.sleeping(2 * time.Millisecond)})
 		ctx, cancel := context.WithCancel(context.Background())
 		loaded := g.load(ctx, g.open(), 2*time.Millisecond)
 		defer func() { cancel(); <-loaded }()

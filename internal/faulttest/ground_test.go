@@ -11,6 +11,7 @@ import (
 
 	"github.com/babelpool/babelpool/internal/flow"
 	"github.com/babelpool/babelpool/internal/redisproc"
+	"github.com/babelpool/babelpool/internal/retry"
 	"github.com/babelpool/babelpool/internal/testredis"
 	"github.com/babelpool/babelpool/lua"
 	"github.com/babelpool/babelpool/pool"
@@ -114,7 +115,7 @@ func (g *ground) publishConfirmed(ctx context.Context, every time.Duration) <-ch
 			if g.confirmed(context.WithoutCancel(ctx), body) {
 				g.stored(seq)
 			}
-			_ = nap(ctx, every) // the loop looks at ctx
+			_ = retry.Sleep(ctx, every) // the loop looks at ctx
 		}
 	}()
 	return ended

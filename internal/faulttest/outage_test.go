@@ -173,7 +173,7 @@ func surviveOutage(t *testing.T, layout pool.Layout, o outage, limit time.Durati
 	loaded := r.load(ctx, r.client(r.server.URL()+"?read_timeout=300ms&dial_timeout=300ms"), 5*time.Millisecond)
 	defer func() { cancel(); <-loaded }()
 	p.until("the load flows", func(c pool.QueueStats) bool { return c.Acked > 100 && c.Renewed > 0 })
-	calm := p.goroutines()
+	calm, conns := p.goroutines(), client.PoolStats().TotalConns
 
 	gone := time.Now()
 	o.strike(t, r, h, o.length)
@@ -222,7 +222,9 @@ func surviveOutage(t *testing.T, layout pool.Layout, o outage, limit time.Durati
 	if crowd > calm+8 {
 		t.Errorf("%d goroutines while Redis was away, %d before", crowd, calm)
 	}
-	testredis.Eventually(t, 5*time.Second, func() bool { return p.goroutines() <= calm+3 }, "as many goroutines as before, %d", calm)
+	testredis.Eventually(t, 5*time.Second, func() bool {
+		return p.goroutines() <= calm+3 && client.PoolStats().TotalConns <= conns+4
+	}, "as many goroutines and connections as before, %d and %d", calm, conns)
 	for _, loop := range []string{"reserving", "settling", "renewing leases", "sweeping"} {
 		down, up := p.logs.count(loop+" is held up"), p.logs.count(loop+" works again")
 		if down > 1 && o.length > 0 || down != up {
@@ -233,4 +235,33 @@ func surviveOutage(t *testing.T, layout pool.Layout, o outage, limit time.Durati
 		t.Errorf("messages were charged for the outage: %+v", c)
 	}
 	p.stopClean()
+}
+
+// TestB15NoNameAtStart starts a pool whose server's name cannot be looked up: it says why, once, waits, and consumes
+// within two seconds of the name being known.
+func TestB15NoNameAtStart(t *testing.T) {
+	eachLayout(t, func(t *testing.T, layout pool.Layout) {
+		r := newSharedRig(t, layout)
+		r.publish(10)
+		h, client := &tries{}, r.client(r.server.URL())
+		client.AddHook(h)
+		h.nameless.Store(true)
+		p := r.start(pool.Config{Client: client})
+		begun := time.Now()
+		testredis.Eventually(t, patience, func() bool { return p.logs.count("reserving is held up") == 1 }, "it says that it is held up")
+		pause(t, 2*time.Second)
+		h.calm(t, begun, time.Now())
+		h.nameless.Store(false)
+		back := time.Now()
+		r.awaitAllDone()
+		if took := time.Since(back); took > 2*time.Second {
+			t.Errorf("consumed %v after the name was known, want at most 2s", took)
+		}
+		r.awaitEmpty()
+		p.logs.inPairs(t)
+		p.stopClean()
+		if n := p.logs.count("redis is not available yet"); n != 1 || p.logs.count("no such host") == 0 {
+			t.Errorf("%d lines at start, want one, and the reason", n)
+		}
+	})
 }
