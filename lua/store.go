@@ -45,6 +45,10 @@ type Store interface {
 	Adopt(ctx context.Context, values []string) (adopted int, err error)
 
 	Depth(ctx context.Context) (flow.Depth, error)
+
+	Paused(ctx context.Context) (bool, error)
+	Pause(ctx context.Context) error
+	Resume(ctx context.Context) error
 }
 
 // New makes the store of a layout.

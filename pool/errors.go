@@ -13,6 +13,9 @@ var (
 	// ErrRunTwice is returned by Run when the pool was run before. Make a new one.
 	ErrRunTwice = errors.New("pool: Run was called before")
 
+	// ErrNoQueue is returned by Pause and Resume for a name that is none of the pool's queues.
+	ErrNoQueue = errors.New("pool: no such queue")
+
 	// ErrRefused is returned by Run when Redis refuses the client at start: wrong credentials, a
 	// certificate that is not trusted, or a version before 6.2 (R5). A missing permission ends nothing: it is logged, and heals when it is granted.
 	ErrRefused = errors.New("pool: redis refuses this client")

@@ -12,6 +12,7 @@ import (
 type Pool struct {
 	cfg      Config
 	ran      atomic.Bool
+	pauses   []*flow.Pause            // by queue
 	topology atomic.Pointer[topology] // while and after it runs
 }
 
@@ -24,7 +25,13 @@ type topology struct {
 }
 
 // New makes a Pool. It only stores the config; Run checks it.
-func New(cfg Config) *Pool { return &Pool{cfg: cfg} }
+func New(cfg Config) *Pool {
+	p := &Pool{cfg: cfg, pauses: make([]*flow.Pause, len(cfg.Queues))}
+	for i := range p.pauses {
+		p.pauses[i] = &flow.Pause{}
+	}
+	return p
+}
 
 // Run consumes until ctx ends, then drains: intake stops, messages nobody started go back to the head of
 // their queues, running handlers finish, settlements are flushed. It returns nil after a clean drain.

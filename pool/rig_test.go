@@ -125,8 +125,13 @@ type running struct {
 // start runs a pool until the test stops it or ends. A pool that the test does not stop must end cleanly.
 func (r *rig) start(cfg pool.Config) *running {
 	r.t.Helper()
+	return r.startPool(pool.New(cfg))
+}
+
+func (r *rig) startPool(pool *pool.Pool) *running {
+	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &running{Pool: pool.New(cfg), t: r.t, cancel: cancel, ended: make(chan error, 1)}
+	p := &running{Pool: pool, t: r.t, cancel: cancel, ended: make(chan error, 1)}
 	go func() { p.ended <- p.Run(ctx) }()
 	r.t.Cleanup(func() {
 		for _, b := range r.blockers {

@@ -97,7 +97,7 @@ func (p *Pool) build(pl *plan) *machine {
 		log := pl.Logger.With("layout", q.Layout.String())
 		m.settlements[i] = make(chan flow.Settlement, pl.Prefetch)
 		m.reservers[i] = reserver.New(reserver.Config{
-			Queue: i, Name: q.Name, Store: store, Slots: capacity, Book: book, Counters: counters[i],
+			Queue: i, Name: q.Name, Store: store, Slots: capacity, Book: book, Pause: p.pauses[i], Counters: counters[i],
 			Out: m.buffer, Batch: min(orElse(pl.Batch, reserveBatch), pl.Prefetch), Bytes: max(1, pl.MaxInFlightBytes/int64(n)),
 			MigrationBatch: pl.MigrationBatch, PollInterval: pl.PollInterval, Logger: log,
 			Solo: solo, OnPoison: func(ctx context.Context, raw string) { m.router.Refused(ctx, i, raw) },
@@ -113,6 +113,9 @@ func (p *Pool) build(pl *plan) *machine {
 		schedules[i] = scheduler.Queue{
 			Name: q.Name, Store: store, Book: book, Counters: counters[i], LastCall: m.reservers[i].LastCall,
 			Chunk: sweepChunk(pl.MigrationBatch), Lease: q.RetryAfter, Adopt: pl.AdoptOrphans && q.Layout == Legacy,
+			Pause: p.pauses[i], OnPaused: m.reservers[i].Paused,
+			Unstarted: func() int { return m.buffer.Len(i) },
+			HandBack:  func(ctx context.Context) { m.handBackPaused(ctx, i) },
 		}
 	}
 	m.router = router.New(router.Config{Workers: pl.Concurrency, Source: m.buffer, Queues: workQueues, Policy: pl.policy(), Logger: pl.Logger})

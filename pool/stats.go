@@ -16,6 +16,7 @@ type Stats struct {
 // counts as Late and not as Acked, so do not wait for Acked to reach a number.
 type QueueStats struct {
 	Name         string
+	Paused       bool  // no message is taken: Pause was called, or Redis says so
 	Reserved     int64 // messages reserved
 	Started      int64 // handlers started
 	Acked        int64 // messages removed after success
@@ -49,14 +50,14 @@ func (p *Pool) Stats() Stats {
 	free, _ := t.slots.Free()
 	s := Stats{Held: t.prefetch - free}
 	for i, c := range t.counters {
-		s.Queues = append(s.Queues, queueStats(t.queues[i].Name, c))
+		s.Queues = append(s.Queues, queueStats(t.queues[i].Name, p.pauses[i], c))
 	}
 	return s
 }
 
-func queueStats(name string, c *flow.Counters) QueueStats {
+func queueStats(name string, pause *flow.Pause, c *flow.Counters) QueueStats {
 	return QueueStats{
-		Name: name, Reserved: c.Reserved.Load(), Started: c.Started.Load(), Acked: c.Acked.Load(),
+		Name: name, Paused: pause.Any(), Reserved: c.Reserved.Load(), Started: c.Started.Load(), Acked: c.Acked.Load(),
 		Failed: c.Failed.Load(), Panics: c.Panics.Load(), Released: c.Released.Load(), Returned: c.Returned.Load(),
 		Requeued: c.Requeued.Load(), Left: c.Left.Load(), DeadLettered: c.DeadLettered.Load(),
 		HandedBack: c.HandedBack.Load(), UnknownURN: c.UnknownURN.Load(), Poison: c.Poison.Load(),

@@ -65,7 +65,8 @@ func newRig(change func(*Config)) *rig {
 		seen: map[string]int{},
 	}
 	cfg := Config{
-		Name: "orders", Store: g, Slots: g.slots, Book: flow.NewBook(90*time.Second, true, 0), Counters: &g.counters, Out: g,
+		Name: "orders", Store: g, Slots: g.slots, Book: flow.NewBook(90*time.Second, true, 0), Pause: &flow.Pause{}, Counters: &g.counters,
+		Out:   g,
 		Batch: 4, Bytes: 1 << 20, PollInterval: time.Second, Logger: slog.New(g.logs),
 		OnPoison: func(_ context.Context, raw string) { g.poison = append(g.poison, raw) },
 	}

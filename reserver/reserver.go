@@ -57,6 +57,7 @@ type Config struct {
 	Store          Store
 	Slots          Slots
 	Book           *flow.Book
+	Pause          *flow.Pause
 	Counters       *flow.Counters
 	Out            Buffer
 	Batch          int           // most messages per call
@@ -102,14 +103,18 @@ func (a *Reserver) Run(ctx context.Context) error {
 			}
 			continue
 		}
+		if a.cfg.Pause.Here() {
+			a.rest(ctx)
+			continue
+		}
 		n, bytes, err := a.cfg.Slots.Acquire(ctx, a.cfg.Queue, a.cfg.Batch, a.cfg.Bytes)
 		if err != nil {
 			return nil // ctx has ended
 		}
 		a.cfg.Book.AwaitFresh(ctx)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || a.cfg.Pause.Here() {
 			a.cfg.Slots.Release(a.cfg.Queue, n, bytes)
-			return nil
+			continue
 		}
 		got, err := a.reserve(ctx, n, bytes)
 		if got.Lease != nil || got.Back == 0 {
@@ -119,6 +124,7 @@ func (a *Reserver) Run(ctx context.Context) error {
 		case err != nil:
 			a.pause(ctx, err)
 		case got.Paused:
+			a.returnToken(ctx)                                 // nothing was taken for it
 			_ = retry.Sleep(ctx, jittered(a.cfg.PollInterval)) // the loop looks at ctx
 		case got.Lease == nil && got.Back > 0:
 			a.awaitSolo(ctx, got)
@@ -151,7 +157,10 @@ func (a *Reserver) reserve(ctx context.Context, n int, bytes int64) (flow.Reserv
 		a.cfg.Slots.Release(a.cfg.Queue, n, bytes)
 		return flow.Reserved{}, err
 	}
-	a.tokens, a.lost = 0, got.Lost > 0
+	if !got.Paused {
+		a.tokens, a.lost = 0, got.Lost > 0
+	}
+	a.Paused(got.Paused)
 	a.recovered()
 	a.called.Store(time.Now().UnixNano())
 	a.cfg.Counters.Moved.Add(int64(got.Moved))
@@ -199,12 +208,32 @@ func (a *Reserver) wait(ctx context.Context) {
 	a.tokens = tokens
 }
 
+// rest waits while this process is paused. Others may use what this queue would.
+func (a *Reserver) rest(ctx context.Context) {
+	a.returnToken(ctx)
+	a.cfg.Slots.Demand(a.cfg.Queue, false)
+	a.cfg.Pause.AwaitHere(ctx)
+}
+
+// Paused notes and logs what Redis says of the queue. Safe for concurrent use: the scheduler asks too.
+func (a *Reserver) Paused(on bool) {
+	if !a.cfg.Pause.SetEverywhere(on) {
+		return
+	}
+	if on {
+		a.cfg.Logger.Info("queue is paused", "queue", a.cfg.Name)
+		return
+	}
+	a.cfg.Logger.Info("queue is no longer paused", "queue", a.cfg.Name)
+}
+
 // returnToken puts back a token taken for a message that will not be fetched; best effort, a lost token
 // costs another consumer a second.
 func (a *Reserver) returnToken(ctx context.Context) {
 	if a.tokens == 0 {
 		return
 	}
+	a.tokens = 0
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	if err := a.cfg.Store.ReturnToken(call); err != nil {

@@ -41,6 +41,9 @@ type rig struct {
 	sweep func(ctx context.Context) (int, error)
 	audit func() (flow.Audit, error)
 	adopt func(values []string) (int, error)
+	pause func() (bool, error)
+
+	unstarted int // what waits for a worker; set before Run
 
 	mu    sync.Mutex
 	calls []call
@@ -48,7 +51,7 @@ type rig struct {
 
 // call is one call of the store.
 type call struct {
-	what   string   // renew, sweep, audit, adopt
+	what   string   // renew, sweep, audit, adopt, paused?, hand back
 	values []string // handles or values
 	at     time.Duration
 }
@@ -58,6 +61,8 @@ func newRig() *rig {
 	g.queue = Queue{
 		Name: "orders", Store: g, Book: flow.NewBook(retryAfter, true, 0), Counters: &g.counters,
 		LastCall: time.Now, Chunk: chunk, Lease: retryAfter,
+		Pause: &flow.Pause{}, OnPaused: func(on bool) { g.queue.Pause.SetEverywhere(on) },
+		Unstarted: func() int { return g.unstarted }, HandBack: g.handBack,
 	}
 	return g
 }
@@ -139,6 +144,17 @@ func (g *rig) Adopt(_ context.Context, values []string) (int, error) {
 	}
 	return len(values), nil
 }
+
+// Paused is the Store's.
+func (g *rig) Paused(context.Context) (bool, error) {
+	g.note("paused?", nil)
+	if g.pause != nil {
+		return g.pause()
+	}
+	return false, nil
+}
+
+func (g *rig) handBack(context.Context) { g.note("hand back", nil) }
 
 // reserve adds a lease of n messages that begins now.
 func (g *rig) reserve(n int) *flow.Lease {

@@ -25,6 +25,8 @@ type Store interface {
 	Audit(ctx context.Context) (flow.Audit, error)
 	// Adopt gives values that still are orphans a lease.
 	Adopt(ctx context.Context, values []string) (adopted int, err error)
+	// Paused looks whether the queue is paused in Redis.
+	Paused(ctx context.Context) (bool, error)
 }
 
 // Queue is one queue as the scheduler sees it.
@@ -37,6 +39,11 @@ type Queue struct {
 	Chunk    int              // most messages a sweep moves per call
 	Lease    time.Duration    // retryAfter; 0 = disabled
 	Adopt    bool             // give orphans a lease (L7)
+
+	Pause     *flow.Pause
+	OnPaused  func(on bool)             // told what Redis says
+	Unstarted func() int                // messages that wait in this process for a worker
+	HandBack  func(ctx context.Context) // returns those to the head of ready
 }
 
 // Config is what a Scheduler is made of.
@@ -68,6 +75,11 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			audit:  newAuditor(q, s.cfg.Logger),
 		}
 		group.Go(func() error { w.run(ctx); return nil })
+		p := pauser{
+			queue: q, tick: s.cfg.Tick,
+			health: health{log: s.cfg.Logger, queue: q.Name, what: "looking for a pause"},
+		}
+		group.Go(func() error { p.run(ctx); return nil })
 	}
 	return group.Wait()
 }

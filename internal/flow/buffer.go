@@ -119,12 +119,32 @@ func (b *Buffer) Rest() []*Reservation {
 	defer b.mu.Unlock()
 	var all []*Reservation
 	for i := range b.lines {
-		l := &b.lines[i]
-		all = append(all, l.items[l.head:]...)
-		l.items, l.head = nil, 0
+		all = append(all, b.empty(i)...)
 	}
-	b.size = 0
 	return all
+}
+
+// RestOf takes all that is left of one queue, oldest first.
+func (b *Buffer) RestOf(queue int) []*Reservation {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.empty(queue)
+}
+
+func (b *Buffer) empty(queue int) []*Reservation {
+	l := &b.lines[queue]
+	rest := l.items[l.head:]
+	b.size -= len(rest)
+	l.items, l.head = nil, 0
+	return rest
+}
+
+// Len is how many messages of a queue wait for a worker.
+func (b *Buffer) Len(queue int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := &b.lines[queue]
+	return len(l.items) - l.head
 }
 
 // Close says that nothing more will be put. Workers take what is left, then their Take is false.

@@ -202,3 +202,33 @@ func TestBufferUnderLoad(t *testing.T) {
 		t.Errorf("%d taken, want %d", n, putters*batches*size)
 	}
 }
+
+// One queue's rest is taken; the others keep theirs and their turns.
+func TestBufferRestOf(t *testing.T) {
+	t.Parallel()
+	b := NewBuffer([]int{1, 1})
+	b.Put(0, NewLease(0, 3).Items)
+	b.Put(1, NewLease(1, 2).Items)
+	if r, ok := b.Take(); !ok || r.Queue != 0 && r.Queue != 1 {
+		t.Fatal("nothing to take")
+	}
+	before := b.Len(0)
+	rest := b.RestOf(0)
+	if len(rest) != before || before < 2 || b.Len(0) != 0 || len(b.RestOf(0)) != 0 {
+		t.Errorf("%d of %d taken, %d left", len(rest), before, b.Len(0))
+	}
+	for i := 1; i < len(rest); i++ {
+		if rest[i-1].Order >= rest[i].Order {
+			t.Errorf("order %d before %d", rest[i-1].Order, rest[i].Order)
+		}
+	}
+	b.Put(0, NewLease(0, 1).Items)
+	b.Close()
+	left := map[int]int{}
+	for r, ok := b.Take(); ok; r, ok = b.Take() {
+		left[r.Queue]++
+	}
+	if left[0] != 1 || left[1] != 5-1-before {
+		t.Errorf("left: %v", left)
+	}
+}
