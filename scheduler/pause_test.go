@@ -21,10 +21,10 @@ func TestAsksForAPause(t *testing.T) {
 	}{
 		"nothing waits":                  {0, false, true, true, ""},
 		"the reserver asks":              {3, true, true, false, ""},
-		"not paused":                     {3, false, false, false, "paused? paused? paused? "},
-		"paused":                         {3, false, true, false, "paused? hand back hand back hand back hand back "},
-		"paused in this process":         {3, false, false, true, "hand back hand back hand back "},
-		"here, while the reserver calls": {3, true, false, true, "hand back hand back hand back "},
+		"not paused":                     {3, false, false, false, "paused? paused? paused? paused? paused? "},
+		"paused":                         {3, false, true, false, "paused? hand back hand back hand back hand back hand back hand back "},
+		"paused in this process":         {3, false, false, true, "hand back hand back hand back hand back hand back "},
+		"here, while the reserver calls": {3, true, false, true, "hand back hand back hand back hand back hand back "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +37,7 @@ func TestAsksForAPause(t *testing.T) {
 				g.pause = func() (bool, error) { return tc.paused, nil }
 				g.queue.Pause.SetHere(tc.here)
 				got := ""
-				for _, c := range g.run(t, 2*tick+tick/2) {
+				for _, c := range g.run(t, 2*tick+tick/4) {
 					if c.what == "paused?" || c.what == "hand back" {
 						got += c.what + " "
 					}
@@ -63,6 +63,21 @@ func TestAPauseDoesNotWaitForTheTick(t *testing.T) {
 			t.Errorf("handed back: %v", got)
 		}
 		stop()
+	})
+}
+
+// A pause right after a reserve, of which nobody tells, is obeyed within a tick.
+func TestAPauseIsObeyedWithinATick(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig()
+		g.unstarted = 1
+		g.queue.LastCall = func() time.Time { return g.began.Add(tick / 10) } // the last one before the pool was full
+		g.pause = func() (bool, error) { return time.Since(g.began) > tick/10, nil }
+		got := of(g.run(t, tick+tick/10), "hand back")
+		if len(got) == 0 || got[0].at > tick+tick/10 {
+			t.Errorf("handed back: %v", got)
+		}
 	})
 }
 

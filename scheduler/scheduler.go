@@ -76,7 +76,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 		group.Go(func() error { w.run(ctx); return nil })
 		p := pauser{
-			queue: q, tick: s.cfg.Tick,
+			queue: q, tick: s.cfg.Tick / 2, // a pause right after a reserve is seen at the second look, so within a tick
 			health: health{log: s.cfg.Logger, queue: q.Name, what: "looking for a pause"},
 		}
 		group.Go(func() error { p.run(ctx); return nil })
