@@ -49,6 +49,7 @@ type Acker struct {
 	again   time.Time         // when stuck is tried next
 	sorting bool              // a refused batch is being tried again operation by operation
 	healthy bool              // as of the last call; a change is logged once
+	pulse   flow.Pulse        // of Run's loop
 }
 
 // New makes an Acker.
@@ -56,14 +57,20 @@ func New(cfg Config) *Acker {
 	return &Acker{cfg: cfg, retry: retry.New(), healthy: true}
 }
 
+// Pulse tells whether Run's loop turns.
+func (a *Acker) Pulse() *flow.Pulse { return &a.pulse }
+
 // Run settles until its channel is closed and everything was carried out. ctx is not the pool's: it ends
 // when the time to flush is over. Then Run gives up, and its error says how many settlements were not carried
 // out; their messages come back when their leases run out (B13).
 func (a *Acker) Run(ctx context.Context) error {
+	defer a.pulse.Rest()
 	batch := make([]flow.Settlement, 0, a.cfg.Batch)
 	for {
 		var open bool
+		a.pulse.Rest()
 		batch, open = a.take(batch[:0], ctx.Err() == nil)
+		a.pulse.Beat()
 		if len(batch) > 0 {
 			a.settle(ctx, batch)
 		}
@@ -148,6 +155,7 @@ func inReservationOrder(x, y flow.Settlement) int {
 // apply carries out settlements of one kind of call until Redis has taken or refused them, or ctx ends.
 func (a *Acker) apply(ctx context.Context, settled []flow.Settlement) {
 	for len(settled) > 0 {
+		a.pulse.Beat() // each try is a turn: an outage may be long
 		results, err := a.call(ctx, settled)
 		switch {
 		case err == nil:
@@ -277,13 +285,13 @@ func (a *Acker) finish(settled []flow.Settlement, results []flow.Result) {
 		if results != nil {
 			result = results[i]
 		}
-		a.count(s.Op, result)
+		a.count(s, result)
 	}
 	a.cfg.Book.Finish(settled)
 	a.cfg.Slots.Release(a.cfg.Queue, len(settled), int64(bytes))
 }
 
-func (a *Acker) count(op flow.Op, result flow.Result) {
+func (a *Acker) count(s flow.Settlement, result flow.Result) {
 	c := a.cfg.Counters
 	switch result {
 	case flow.Late:
@@ -297,7 +305,7 @@ func (a *Acker) count(op flow.Op, result flow.Result) {
 		return
 	case flow.Done:
 	}
-	switch op {
+	switch s.Op {
 	case flow.Ack:
 		c.Acked.Add(1)
 	case flow.Release:
@@ -307,7 +315,7 @@ func (a *Acker) count(op flow.Op, result flow.Result) {
 	case flow.Requeue:
 		c.Requeued.Add(1)
 	case flow.DeadLetter:
-		c.DeadLettered.Add(1)
+		c.DeadLetter(s.Reason)
 	case flow.HandBack:
 		c.HandedBack.Add(1)
 	case flow.Leave, flow.Excuse:

@@ -79,6 +79,7 @@ type Reserver struct {
 	healthy bool         // as of the last call; a change is logged once
 	lost    bool         // the last Reserve told of messages that workers were lost with
 	around  int          // messages in their last chance that went to the tail of ready, and nothing was taken since
+	pulse   flow.Pulse   // of Run's loop
 	called  atomic.Int64 // Unix nanoseconds of the last call that succeeded; read by the scheduler
 }
 
@@ -90,13 +91,18 @@ func New(cfg Config) *Reserver {
 // LastCall is when the last reserve, with its sweep, succeeded. Safe for concurrent use.
 func (a *Reserver) LastCall() time.Time { return time.Unix(0, a.called.Load()) }
 
+// Pulse tells whether Run's loop turns.
+func (a *Reserver) Pulse() *flow.Pulse { return &a.pulse }
+
 // Run reserves until ctx ends. When it has returned, nothing is reserved any more and nothing is put in
 // the buffer.
 func (a *Reserver) Run(ctx context.Context) error {
+	defer a.pulse.Rest()
 	defer a.cfg.Store.Close()
 	defer a.returnToken(ctx)
 	defer a.endDoubt(ctx)
 	for ctx.Err() == nil {
+		a.pulse.Beat()
 		if a.doubt != nil { // before the next reserve, which may need the slots
 			if err := a.recall(ctx, callTimeout); err != nil {
 				a.pause(ctx, err)
@@ -107,11 +113,13 @@ func (a *Reserver) Run(ctx context.Context) error {
 			a.rest(ctx)
 			continue
 		}
+		a.pulse.Rest() // a pool may stay full, and a lease unrenewed while Redis is away
 		n, bytes, err := a.cfg.Slots.Acquire(ctx, a.cfg.Queue, a.cfg.Batch, a.cfg.Bytes)
 		if err != nil {
 			return nil // ctx has ended
 		}
 		a.cfg.Book.AwaitFresh(ctx)
+		a.pulse.Beat()
 		if ctx.Err() != nil || a.cfg.Pause.Here() {
 			a.cfg.Slots.Release(a.cfg.Queue, n, bytes)
 			continue
@@ -124,8 +132,8 @@ func (a *Reserver) Run(ctx context.Context) error {
 		case err != nil:
 			a.pause(ctx, err)
 		case got.Paused:
-			a.returnToken(ctx)                                 // nothing was taken for it
-			_ = retry.Sleep(ctx, jittered(a.cfg.PollInterval)) // the loop looks at ctx
+			a.returnToken(ctx) // nothing was taken for it
+			a.nap(ctx)
 		case got.Lease == nil && got.Back > 0:
 			a.awaitSolo(ctx, got)
 		case got.Lease == nil && got.Left == 0 && got.Moved == 0:
@@ -202,16 +210,23 @@ func (a *Reserver) migration() int {
 func (a *Reserver) wait(ctx context.Context) {
 	tokens, err := a.cfg.Store.Wait(ctx)
 	if err != nil {
-		_ = retry.Sleep(ctx, jittered(a.cfg.PollInterval)) // the loop looks at ctx
+		a.nap(ctx)
 		return
 	}
 	a.tokens = tokens
+}
+
+// nap lets a poll interval pass, which may be of any length.
+func (a *Reserver) nap(ctx context.Context) {
+	a.pulse.Rest()
+	_ = retry.Sleep(ctx, jittered(a.cfg.PollInterval)) // the loop looks at ctx
 }
 
 // rest waits while this process is paused. Others may use what this queue would.
 func (a *Reserver) rest(ctx context.Context) {
 	a.returnToken(ctx)
 	a.cfg.Slots.Demand(a.cfg.Queue, false)
+	a.pulse.Rest()
 	a.cfg.Pause.AwaitHere(ctx)
 }
 

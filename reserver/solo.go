@@ -25,6 +25,7 @@ func (a *Reserver) awaitSolo(ctx context.Context, got flow.Reserved) {
 		return
 	}
 	a.around = 0
+	a.pulse.Rest()
 	timer := time.NewTimer(jittered(a.cfg.PollInterval))
 	defer timer.Stop()
 	select {

@@ -113,7 +113,7 @@ func (w *worker) poison(q *Queue, j *job, err error) {
 	q.Counters.Poison.Add(1)
 	raw := r.Ready()
 	strategy := rt.cfg.Policy.Poison
-	s := flow.Settlement{Reservation: r, Op: flow.DeadLetter, Text: raw}
+	s := flow.Settlement{Reservation: r, Op: flow.DeadLetter, Reason: flow.Poison, Text: raw}
 	body := r.Text
 	if frame, framed := envelope.Unframe(body); framed {
 		body = frame.Body
@@ -145,7 +145,9 @@ func attemptsOf(text string) int64 {
 
 // deadLetter is the settlement that puts a message in the dead letters; err may be nil.
 func deadLetter(q *Queue, r *flow.Reservation, d *delivery.Delivery, reason string, err error) flow.Settlement {
-	return flow.Settlement{Reservation: r, Op: flow.DeadLetter, Text: record(q, d.Body, d.Attempts, reason, err)}
+	return flow.Settlement{
+		Reservation: r, Op: flow.DeadLetter, Reason: flow.ReasonOf(reason), Text: record(q, d.Body, d.Attempts, reason, err),
+	}
 }
 
 // record is the dead letter record of a body (D2).

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/babelpool/babelpool/envelope"
+	"github.com/babelpool/babelpool/internal/flow"
 )
 
 // mostRefusals is how many reports of refused bodies may wait for OnError.
@@ -29,7 +30,7 @@ type refusal struct {
 func (rt *Router) Refused(ctx context.Context, queue int, raw string) {
 	q := &rt.cfg.Queues[queue]
 	q.Counters.Poison.Add(1)
-	q.Counters.DeadLettered.Add(1)
+	q.Counters.DeadLetter(flow.Poison)
 	_, err := envelope.Decode(raw)
 	if err == nil {
 		err = &envelope.PoisonError{Reason: "attempts cannot be raised any further"}

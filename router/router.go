@@ -72,6 +72,19 @@ func (rt *Router) Running() []string {
 	return names
 }
 
+// Busy is the number of workers with a message in hand.
+func (rt *Router) Busy() int {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	n := 0
+	for _, w := range rt.workers {
+		if w.job.Load() != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Abandon stops waiting for handlers that do not return. Their messages are left to their leases: a late
 // outcome is a no-op (B27). It returns what Running would have.
 func (rt *Router) Abandon() []string {

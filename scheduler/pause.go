@@ -3,6 +3,8 @@ package scheduler
 import (
 	"context"
 	"time"
+
+	"github.com/babelpool/babelpool/internal/flow"
 )
 
 // pauser hands messages back that nobody has started when the queue is paused. While messages are reserved the
@@ -10,15 +12,19 @@ import (
 type pauser struct {
 	queue  *Queue
 	tick   time.Duration
+	pulse  *flow.Pulse
 	health health
 }
 
 func (p *pauser) run(ctx context.Context) {
 	ticker := time.NewTicker(p.tick)
 	defer ticker.Stop()
+	defer p.pulse.Rest()
 	for {
 		changed := p.queue.Pause.Changed() // before the look, or a change meanwhile waits for the next tick
+		p.pulse.Beat()
 		p.look(ctx)
+		p.pulse.Rest()
 		select {
 		case <-ctx.Done():
 			return

@@ -15,11 +15,13 @@ const mostRenewed = 1000
 type renewer struct {
 	queue  *Queue
 	retry  *retry.Loop
+	pulse  *flow.Pulse
 	health health
 	held   []flow.Held
 }
 
 func (r *renewer) run(ctx context.Context) {
+	defer r.pulse.Rest()
 	for ctx.Err() == nil {
 		due, wait := r.queue.Book.Due(time.Now())
 		if len(due) == 0 {
@@ -27,6 +29,7 @@ func (r *renewer) run(ctx context.Context) {
 			continue
 		}
 		for len(due) > 0 && ctx.Err() == nil {
+			r.pulse.Beat()
 			var err error
 			if due, err = r.renew(ctx, due); err != nil {
 				r.health.failed(err)
@@ -41,6 +44,7 @@ func (r *renewer) run(ctx context.Context) {
 
 // await waits until the next lease is due, or one is added that is due before it; with none, until there is one.
 func (r *renewer) await(ctx context.Context, wait time.Duration) {
+	r.pulse.Rest()
 	var due <-chan time.Time
 	if wait > 0 {
 		timer := time.NewTimer(wait)

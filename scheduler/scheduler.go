@@ -54,29 +54,44 @@ type Config struct {
 }
 
 // Scheduler is the actor beside the path.
-type Scheduler struct{ cfg Config }
+type Scheduler struct {
+	cfg    Config
+	pulses []Pulses // by queue
+}
+
+// Pulses tell whether the loops of one queue turn.
+type Pulses struct{ Renewer, Sweeper, Pauser flow.Pulse }
 
 // New makes a Scheduler.
-func New(cfg Config) *Scheduler { return &Scheduler{cfg} }
+func New(cfg Config) *Scheduler {
+	return &Scheduler{cfg: cfg, pulses: make([]Pulses, len(cfg.Queues))}
+}
+
+// Pulses are those of a queue.
+func (s *Scheduler) Pulses(queue int) *Pulses { return &s.pulses[queue] }
 
 // Run works until ctx ends: after the last message was settled, as running handlers need their leases renewed
 // while the pool drains.
 func (s *Scheduler) Run(ctx context.Context) error {
 	var group errgroup.Group
 	for i := range s.cfg.Queues {
-		q := &s.cfg.Queues[i]
+		q, pulses := &s.cfg.Queues[i], &s.pulses[i]
 		if q.Book.Renews() {
-			r := renewer{queue: q, retry: retry.New(), health: health{log: s.cfg.Logger, queue: q.Name, what: "renewing leases"}}
+			r := renewer{
+				queue: q, retry: retry.New(), pulse: &pulses.Renewer,
+				health: health{log: s.cfg.Logger, queue: q.Name, what: "renewing leases"},
+			}
 			group.Go(func() error { r.run(ctx); return nil })
 		}
 		w := sweeper{
-			queue: q, tick: s.cfg.Tick, retry: retry.New(), log: s.cfg.Logger,
+			queue: q, tick: s.cfg.Tick, retry: retry.New(), pulse: &pulses.Sweeper, log: s.cfg.Logger,
 			health: health{log: s.cfg.Logger, queue: q.Name, what: "sweeping"},
 			audit:  newAuditor(q, s.cfg.Logger),
 		}
 		group.Go(func() error { w.run(ctx); return nil })
 		p := pauser{
-			queue: q, tick: s.cfg.Tick / 2, // a pause right after a reserve is seen at the second look, so within a tick
+			queue: q, pulse: &pulses.Pauser,
+			tick:   s.cfg.Tick / 2, // a pause right after a reserve is seen at the second look, so within a tick
 			health: health{log: s.cfg.Logger, queue: q.Name, what: "looking for a pause"},
 		}
 		group.Go(func() error { p.run(ctx); return nil })

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/babelpool/babelpool/internal/flow"
 	"github.com/babelpool/babelpool/internal/retry"
 )
 
@@ -14,6 +15,7 @@ type sweeper struct {
 	queue  *Queue
 	tick   time.Duration
 	retry  *retry.Loop
+	pulse  *flow.Pulse
 	log    *slog.Logger
 	health health
 	audit  *auditor
@@ -22,12 +24,15 @@ type sweeper struct {
 func (s *sweeper) run(ctx context.Context) {
 	ticker := time.NewTicker(s.tick)
 	defer ticker.Stop()
+	defer s.pulse.Rest()
 	for {
+		s.pulse.Rest()
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
+		s.pulse.Beat()
 		// An idle reserver calls once a second and a little more.
 		if time.Since(s.queue.LastCall()) > s.tick+s.tick/2 {
 			s.sweep(ctx)
@@ -43,7 +48,9 @@ func (s *sweeper) run(ctx context.Context) {
 func (s *sweeper) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		// This process's own overdue leases are renewed first, or it would give its own messages away (B12).
+		s.pulse.Rest() // while Redis is away there is no renewal
 		s.queue.Book.AwaitFresh(ctx)
+		s.pulse.Beat()
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		moved, err := s.queue.Store.Sweep(call, s.queue.Chunk)
 		cancel()

@@ -50,18 +50,18 @@ func (l *Lease) Number() uint64 { return l.number }
 // start before a renewal has shown that it is still held (B12).
 func (l *Lease) Expired(now time.Time) bool {
 	at := l.expires.Load()
-	return at != 0 && l.clock(now) >= at
+	return at != 0 && clock(now) >= at
 }
 
 // Remaining is how long the lease is surely held; ok is false when it never expires.
 func (l *Lease) Remaining(now time.Time) (d time.Duration, ok bool) {
 	at := l.expires.Load()
-	return time.Duration(at - l.clock(now)), at != 0
+	return time.Duration(at - clock(now)), at != 0
 }
 
 // clock is the lease clock's reading at now; never 0, which means "not". It is below 0 for times before the
 // process began, which a test with a clock of its own may use.
-func (*Lease) clock(now time.Time) int64 {
+func clock(now time.Time) int64 {
 	if at := int64(now.Sub(epoch)); at != 0 {
 		return at
 	}
@@ -101,7 +101,7 @@ func (b *Book) Renews() bool { return b.every > 0 }
 
 // Add registers a lease whose reserve call was sent at sent.
 func (b *Book) Add(l *Lease, sent time.Time) {
-	at := l.clock(sent)
+	at := clock(sent)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.number++
@@ -148,7 +148,7 @@ func (b *Book) Due(now time.Time) ([]*Lease, time.Duration) {
 	defer b.mu.Unlock()
 	var due []*Lease
 	for l := b.first; l != nil; l = l.after {
-		wait := l.next - l.clock(now)
+		wait := l.next - clock(now)
 		if wait > 0 {
 			return due, time.Duration(wait)
 		}
@@ -171,7 +171,7 @@ type Held struct {
 // Renewable appends to dst what is still to be renewed of a lease: not finished, and not beyond the time a
 // handler may be renewed for.
 func (b *Book) Renewable(l *Lease, now time.Time, dst []Held) []Held {
-	at := l.clock(now)
+	at := clock(now)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range l.Items {
@@ -190,7 +190,7 @@ func (b *Book) Renewable(l *Lease, now time.Time, dst []Held) []Held {
 
 // Renewed notes that the lease was renewed by a call sent at sent; those waiting for it go on.
 func (b *Book) Renewed(l *Lease, sent time.Time) {
-	at := l.clock(sent)
+	at := clock(sent)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l.expires.Store(at + int64(b.length))

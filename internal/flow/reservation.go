@@ -74,7 +74,7 @@ type Canceler interface {
 // meanwhile; then nothing may be run. When a reservation that was started is lost, its run is cancelled with
 // ErrLeaseLost, once. run may be nil.
 func (r *Reservation) Start(now time.Time, run Canceler) bool {
-	r.begun.Store(r.lease.clock(now))
+	r.begun.Store(clock(now))
 	r.run = run // the swap below hands it to whoever sees the reservation running
 	return r.state.CompareAndSwap(uint32(Buffered), uint32(Running))
 }

@@ -1,5 +1,7 @@
 package flow
 
+import "github.com/babelpool/babelpool/envelope"
+
 // Op is what a settlement does with a message.
 type Op uint8
 
@@ -22,10 +24,32 @@ var opNames = [...]string{"ack", "release", "return", "requeue", "dead-letter", 
 // String is the operation's name in the vocabulary of the docs.
 func (op Op) String() string { return opNames[op] }
 
+// Reason is why a message is dead-lettered (D2). Its record says so too; here it is what can be counted.
+type Reason uint8
+
+// The reasons.
+const (
+	Failed     Reason = iota // the handler failed and no delivery is left
+	UnknownURN               // no handler knows the URN
+	Poison                   // the body is no acceptable envelope (E3), or a job of another system (Z8)
+)
+
+// ReasonOf is the reason of a record. What it does not know counts as Failed.
+func ReasonOf(text string) Reason {
+	switch text {
+	case envelope.ReasonUnknownURN:
+		return UnknownURN
+	case envelope.ReasonPoison:
+		return Poison
+	}
+	return Failed
+}
+
 // Settlement is a worker's decision about one reservation, on its way to the acker.
 type Settlement struct {
 	Reservation *Reservation
 	Op          Op
+	Reason      Reason // DeadLetter: why
 	Text        string // Return: ready text; Requeue: raised text; DeadLetter: record
 	Delay       int64  // Release and Return: whole seconds
 }

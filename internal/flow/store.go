@@ -30,6 +30,8 @@ type Reserved struct {
 // Depth is the number of messages in each place of a queue.
 type Depth struct {
 	Ready, InFlight, Delayed, DeadLetters int64
+	// Oldest is the created_at of the head of ready, in Unix milliseconds; 0 where ready is empty, or the head has none.
+	Oldest int64
 }
 
 // Layout is how a queue lies in Redis. The zero value stands for the default of its place, in the end Legacy.
