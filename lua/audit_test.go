@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/babelpool/babelpool/envelope"
 	"github.com/babelpool/babelpool/internal/flow"
 )
 
@@ -201,8 +202,38 @@ func TestDepth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		want.Oldest = got.Oldest // below
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("depth differs (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestDepthTellsTheAgeOfTheHead: of what is next, framed or not, and of nothing that does not tell.
+func TestDepthTellsTheAgeOfTheHead(t *testing.T) {
+	t.Parallel()
+	const dated = `{"job":"urn:a","trace_id":"t","data":{},"meta":{"id":"1","queue":"q","lang":"go","schema_version":1,"created_at":1749132727000},"attempts":0}`
+	for name, tc := range map[string]struct {
+		ready []string
+		want  int64
+	}{
+		"empty":   {nil, 0},
+		"dated":   {[]string{dated, "poison"}, 1749132727000},
+		"framed":  {[]string{envelope.EncodeFrame(dated, map[string]string{"a": "b"})}, 1749132727000},
+		"poison":  {[]string{"poison", dated}, 0},
+		"undated": {[]string{strings.Replace(dated, `,"created_at":1749132727000`, "", 1)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachLayout(t, func(t *testing.T, q *queue) {
+				for _, value := range tc.ready {
+					q.do(t, "RPUSH", q.keys.Ready, value)
+				}
+				got, err := q.Depth(t.Context())
+				if want := (flow.Depth{Ready: int64(len(tc.ready)), Oldest: tc.want}); err != nil || got != want {
+					t.Errorf("depth %+v, want %+v: %v", got, want, err)
+				}
+			})
+		})
+	}
 }

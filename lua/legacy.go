@@ -247,16 +247,10 @@ func (s *Legacy) Adopt(ctx context.Context, values []string) (int, error) {
 
 // Depth counts the messages in each place.
 func (s *Legacy) Depth(ctx context.Context) (flow.Depth, error) {
-	var ready, flight, dead *redis.IntCmd
-	_, err := s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		ready, flight = p.LLen(ctx, s.Keys.Ready), p.LLen(ctx, s.Keys.Processing)
-		dead = p.LLen(ctx, s.Keys.DeadLetters)
-		return nil
+	var flight *redis.IntCmd
+	return s.depth(ctx, func(p redis.Pipeliner) { flight = p.LLen(ctx, s.Keys.Processing) }, func(d *flow.Depth) {
+		d.InFlight = flight.Val()
 	})
-	if err != nil {
-		return flow.Depth{}, classify("depth", err)
-	}
-	return flow.Depth{Ready: ready.Val(), InFlight: flight.Val(), DeadLetters: dead.Val()}, nil
 }
 
 // newToken is the 24 hex digits that make the tokens of one call unique (L2): 48 bits of the time in microseconds,

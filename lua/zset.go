@@ -243,16 +243,10 @@ func (s *Zset) Adopt(context.Context, []string) (int, error) { return 0, nil }
 
 // Depth counts the messages in each place.
 func (s *Zset) Depth(ctx context.Context) (flow.Depth, error) {
-	var ready, dead, flight, delayed *redis.IntCmd
-	_, err := s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		ready, dead = p.LLen(ctx, s.Keys.Ready), p.LLen(ctx, s.Keys.DeadLetters)
+	var flight, delayed *redis.IntCmd
+	return s.depth(ctx, func(p redis.Pipeliner) {
 		flight, delayed = p.ZCard(ctx, s.Keys.Reserved), p.ZCard(ctx, s.Keys.Delayed)
-		return nil
+	}, func(d *flow.Depth) {
+		d.InFlight, d.Delayed = flight.Val(), delayed.Val()
 	})
-	if err != nil {
-		return flow.Depth{}, classify("depth", err)
-	}
-	return flow.Depth{
-		Ready: ready.Val(), InFlight: flight.Val(), Delayed: delayed.Val(), DeadLetters: dead.Val(),
-	}, nil
 }

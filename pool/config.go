@@ -158,6 +158,15 @@ type Config struct {
 	// Defaults to 1 s.
 	PollInterval time.Duration
 
+	// LivenessLimit is how long a loop of the pool may be in one turn before Health calls the pool not live. A turn is a
+	// call to Redis or two: with a client that honours deadlines it lasts seconds at most. Defaults to 1 min.
+	LivenessLimit time.Duration
+	// ReadinessLimit is how long Redis may be away before Health calls the pool not ready. Defaults to 30 s.
+	ReadinessLimit time.Duration
+	// OnCall is told of each call to Redis made for messages, after it: metrics live on it. It is called from several
+	// goroutines at once, and each waits for it: it must be quick, and must not block. A panic in it is logged once.
+	OnCall func(Call)
+
 	// Logger receives one line per change of state. Bodies are never logged. Defaults to slog.Default().
 	Logger *slog.Logger
 }

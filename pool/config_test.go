@@ -55,6 +55,8 @@ var mistakes = map[string]struct {
 	"HardStopTimeout":     {func(c *pool.Config) { c.HardStopTimeout = -1 }, "HardStopTimeout: -1ns is negative"},
 	"PollInterval":        {func(c *pool.Config) { c.PollInterval = -1 }, "PollInterval: -1ns is negative"},
 	"UnknownURNDelay":     {func(c *pool.Config) { c.UnknownURNDelay = -1 }, "UnknownURNDelay: -1ns is negative"},
+	"LivenessLimit":       {func(c *pool.Config) { c.LivenessLimit = -1 }, "LivenessLimit: -1ns is negative"},
+	"ReadinessLimit":      {func(c *pool.Config) { c.ReadinessLimit = -1 }, "ReadinessLimit: -1ns is negative"},
 	"UnknownURNMaxAge":    {func(c *pool.Config) { c.UnknownURNMaxAge = -1 }, "UnknownURNMaxAge: -1ns is negative"},
 	"MaxAttempts":         {func(c *pool.Config) { c.MaxAttempts = -1 }, "MaxAttempts: -1 is negative"},
 	"UnknownURN":          {func(c *pool.Config) { c.UnknownURN = pool.UnknownFail + 1 }, "UnknownURN: 4 is no strategy"},
@@ -163,6 +165,8 @@ func TestDefaults(t *testing.T) {
 	wantEqual(t, "HardStopTimeout", got.HardStopTimeout, 5*time.Second)
 	wantEqual(t, "PollInterval", got.PollInterval, time.Second)
 	wantEqual(t, "UnknownURNDelay", got.UnknownURNDelay, time.Second)
+	wantEqual(t, "LivenessLimit", got.LivenessLimit, time.Minute)
+	wantEqual(t, "ReadinessLimit", got.ReadinessLimit, 30*time.Second)
 	wantEqual(t, "UnknownURNMaxAge", got.UnknownURNMaxAge, time.Hour)
 	wantEqual(t, "zero values", []any{
 		got.LegacyRetry, got.UnknownURN, got.Poison, got.ForeignJobs, got.MigrationBatch, got.MaxAttempts,

@@ -16,6 +16,9 @@ var (
 	// ErrNoQueue is returned by Pause and Resume for a name that is none of the pool's queues.
 	ErrNoQueue = errors.New("pool: no such queue")
 
+	// ErrNotStarted is returned by Depths before Run has begun to consume.
+	ErrNotStarted = errors.New("pool: Run has not begun to consume")
+
 	// ErrRefused is returned by Run when Redis refuses the client at start: wrong credentials, a
 	// certificate that is not trusted, or a version before 6.2 (R5). A missing permission ends nothing: it is logged, and heals when it is granted.
 	ErrRefused = errors.New("pool: redis refuses this client")

@@ -21,6 +21,8 @@ const (
 	defaultDrainTimeout     = 30 * time.Second
 	defaultHardStopTimeout  = 5 * time.Second
 	defaultPollInterval     = time.Second
+	defaultLivenessLimit    = time.Minute
+	defaultReadinessLimit   = 30 * time.Second
 	defaultUnknownURNDelay  = time.Second
 	defaultUnknownURNMaxAge = time.Hour
 	leastConcurrency        = 16
@@ -68,6 +70,8 @@ func (p *plan) fillIn() {
 	p.DrainTimeout = orElse(p.DrainTimeout, defaultDrainTimeout)
 	p.HardStopTimeout = orElse(p.HardStopTimeout, defaultHardStopTimeout)
 	p.PollInterval = orElse(p.PollInterval, defaultPollInterval)
+	p.LivenessLimit = orElse(p.LivenessLimit, defaultLivenessLimit)
+	p.ReadinessLimit = orElse(p.ReadinessLimit, defaultReadinessLimit)
 	p.UnknownURNDelay = orElse(p.UnknownURNDelay, defaultUnknownURNDelay)
 	p.UnknownURNMaxAge = orElse(p.UnknownURNMaxAge, defaultUnknownURNMaxAge)
 	p.Logger = orElse(p.Logger, slog.Default())
@@ -148,6 +152,7 @@ func (p *plan) checkSizes() error {
 		value time.Duration
 	}{
 		{"DrainTimeout", p.DrainTimeout}, {"HardStopTimeout", p.HardStopTimeout}, {"PollInterval", p.PollInterval},
+		{"LivenessLimit", p.LivenessLimit}, {"ReadinessLimit", p.ReadinessLimit},
 		{"UnknownURNDelay", p.UnknownURNDelay}, {"UnknownURNMaxAge", p.UnknownURNMaxAge},
 	} {
 		if d.value < 0 {

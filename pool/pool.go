@@ -3,25 +3,34 @@ package pool
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/babelpool/babelpool/internal/flow"
 	"github.com/babelpool/babelpool/internal/slots"
+	"github.com/babelpool/babelpool/lua"
 )
 
 // Pool consumes queues. Make one with New; Run it once.
 type Pool struct {
 	cfg      Config
 	ran      atomic.Bool
+	state    atomic.Int32             // a State; written by Run
 	pauses   []*flow.Pause            // by queue
 	topology atomic.Pointer[topology] // while and after it runs
 }
 
-// topology is what Stats reads.
+// topology is what Stats, Health and Depths read.
 type topology struct {
-	queues   []Queue
-	counters []*flow.Counters
-	slots    *slots.Pool
-	prefetch int
+	queues      []Queue
+	counters    []*flow.Counters
+	stores      []lua.Store
+	loops       []loop
+	busy        func() int // workers with a message in hand
+	slots       *slots.Pool
+	prefetch    int
+	concurrency int
+	liveness    time.Duration // limits of the plan
+	readiness   time.Duration
 }
 
 // New makes a Pool. It only stores the config; Run checks it.
@@ -44,6 +53,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	if !p.ran.CompareAndSwap(false, true) {
 		return ErrRunTwice
 	}
+	defer p.state.Store(int32(Stopped))
 	pl, err := newPlan(p.cfg)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -58,9 +59,11 @@ func (p *Pool) run(ctx context.Context, pl *plan) error {
 	for _, r := range m.reservers {
 		intake.Go(func() error { return r.Run(ctx) })
 	}
+	p.state.Store(int32(Running))
 	m.Logger.Info("consuming", "queues", len(m.Queues), "concurrency", m.Concurrency, "prefetch", m.Prefetch)
 
 	<-ctx.Done()
+	p.state.Store(int32(Draining))
 	err := m.stop(stopping{&intake, &work, &settle, hardStop, giveUp, calls, unsettled})
 	endAside()
 	_ = beside.Wait() // never fails
@@ -81,7 +84,7 @@ func (p *Pool) build(pl *plan) *machine {
 	}
 	m.buffer = flow.NewBuffer(weights)
 	capacity := slots.New(pl.Prefetch, pl.MaxInFlightBytes, weights)
-	p.topology.Store(&topology{queues: pl.Queues, counters: counters, slots: capacity, prefetch: pl.Prefetch})
+	stores, toldOfPanic := make([]lua.Store, n), &atomic.Bool{}
 
 	workQueues, schedules := make([]router.Queue, n), make([]scheduler.Queue, n)
 	var solo *flow.Solo // of all queues: they die together
@@ -90,9 +93,13 @@ func (p *Pool) build(pl *plan) *machine {
 	}
 	handlerLimit := max(pl.HandlerTimeout, 0)
 	for i, q := range pl.Queues {
-		store := lua.New(q.Layout, lua.Options{
-			Client: pl.Client, Keys: pl.keys[i], Queue: i, RetryAfter: q.RetryAfter, MaxRecoveries: pl.MaxRecoveries,
-		})
+		store := &calls{
+			Store: lua.New(q.Layout, lua.Options{
+				Client: pl.Client, Keys: pl.keys[i], Queue: i, RetryAfter: q.RetryAfter, MaxRecoveries: pl.MaxRecoveries,
+			}),
+			queue: q.Name, layout: q.Layout, counters: counters[i], tell: pl.OnCall, log: pl.Logger, failed: toldOfPanic,
+		}
+		stores[i] = store
 		book := flow.NewBook(q.RetryAfter, !pl.DisableLeaseRenewal, handlerLimit)
 		log := pl.Logger.With("layout", q.Layout.String())
 		m.settlements[i] = make(chan flow.Settlement, pl.Prefetch)
@@ -120,6 +127,10 @@ func (p *Pool) build(pl *plan) *machine {
 	}
 	m.router = router.New(router.Config{Workers: pl.Concurrency, Source: m.buffer, Queues: workQueues, Policy: pl.policy(), Logger: pl.Logger})
 	m.scheduler = scheduler.New(scheduler.Config{Queues: schedules, Tick: pl.PollInterval, Logger: pl.Logger})
+	p.topology.Store(&topology{
+		queues: pl.Queues, counters: counters, stores: stores, loops: m.loops(), busy: m.router.Busy, slots: capacity,
+		prefetch: pl.Prefetch, concurrency: pl.Concurrency, liveness: pl.LivenessLimit, readiness: pl.ReadinessLimit,
+	})
 	return m
 }
 
