@@ -71,7 +71,9 @@ func TestPulses(t *testing.T) {
 					}
 				}
 				cancel()
-				_ = <-done // nil, as everywhere
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
 				for name, p := range loops {
 					if p.Turn(time.Now()) != 0 {
 						t.Errorf("the %s turns after its end", name)

@@ -29,10 +29,12 @@ var layers = []row{
 	{"internal/faulttest", "pool publisher router delivery lua internal/flow internal/retry envelope"},    // whole pools, in tests
 	{"internal/securitytest", "pool publisher router delivery lua internal/flow internal/retry envelope"}, // the same, as other people see it
 
+	{"metrics", "pool router delivery envelope"}, // optional, as those below pool
+	{"health", "pool"},
+
 	{"pool", "reserver router acker scheduler lua delivery internal/flow internal/retry internal/slots envelope"},
 
 	// Optional parts: linked only when imported, so nothing above may be in their way.
-	{"metrics", "publisher router delivery internal/flow envelope"},
 	{"tracing", "publisher router delivery internal/flow envelope"},
 	{"idempotency", "router lua delivery internal/flow envelope"},
 	{"redrive", "publisher lua delivery internal/flow internal/retry envelope"},
@@ -81,6 +83,7 @@ var gates = []gate{
 		"cmd/... bench/... examples/... pool idempotency redrive publisher lua internal/testredis internal/redisproc internal/yardstick",
 		"the actors must work on any store",
 	},
+	{"github.com/prometheus", "metrics bench/... examples/... cmd/...", "it is linked only where metrics is imported"},
 	{"testing", "bench/... internal/testredis internal/testlog internal/faultproxy", "it belongs in no program"},
 	{"github.com/alicebob/miniredis", "cmd/... bench/... internal/testredis", "it belongs in no program but the load test"},
 	{"go.uber.org/goleak", "internal/testredis", "it belongs in no program"},
