@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/babelpool/babelpool/internal/faultproxy"
 	"github.com/babelpool/babelpool/internal/flow"
@@ -222,4 +223,39 @@ func (q *queue) fakes() []*flow.Reservation {
 		l.Items[i].Handle = strings.Repeat("0", 32) + ":" + body(i)
 	}
 	return items(flow.Reserved{Lease: l})
+}
+
+// onCluster counts how often a cluster client is told to look who serves what.
+type onCluster struct {
+	redis.UniversalClient
+	looks int
+}
+
+func (c *onCluster) ReloadState(context.Context) { c.looks++ }
+
+// A cluster client does not look for the new master by itself when the old one is gone, as our commands are sent once:
+// every call tells it to. What only a change of the call can mend does not.
+func TestClusterStateIsLookedAtAgain(t *testing.T) { // R3, B15
+	t.Parallel()
+	for _, layout := range []flow.Layout{flow.Legacy, flow.Zset} {
+		for _, c := range busyCalls[layout] {
+			t.Run(layout.String()+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				mini := testredis.Mini(t)
+				b := testredis.Backend{Client: testredis.Client(t, mini.Addr()), Prefix: testredis.Prefix(t), Mini: mini}
+				direct := newQueue(t, b, layout, nil)
+				held := direct.prepare(t)
+				client := &onCluster{UniversalClient: b.Client}
+				q := direct.with(t, func(o *Options) { o.Client = client })
+				mini.SetError("WRONGTYPE of another kind")
+				if err := c.call(t.Context(), q, held); !errors.Is(err, flow.ErrPermanent) || client.looks != 0 {
+					t.Errorf("%v, %d looks, want a permanent error and none", err, client.looks)
+				}
+				mini.Close()
+				if err := c.call(t.Context(), q, held); !errors.Is(err, flow.ErrTransient) || client.looks != 1 {
+					t.Errorf("%v, %d looks, want a transient error and one", err, client.looks)
+				}
+			})
+		}
+	}
 }

@@ -13,44 +13,53 @@ import (
 // TestSlotMigration moves the queue's slot from master to master under load, key by key. While its keys are apart a
 // cluster refuses calls that need several, also when some do not exist, as here always: nothing can be reserved then.
 func TestSlotMigration(t *testing.T) { // R1, R3
-	eachLayout(t, func(t *testing.T, layout pool.Layout) {
-		cluster := testredis.Cluster(t, redisproc.ClusterConfig{})
-		r, open, slot := newClusterRig(t, layout, cluster)
-		h, client := &tries{}, open()
-		client.AddHook(h)
-		p := r.start(pool.Config{Client: client, Concurrency: 8, Prefetch: 1024, RetryAfter: 5 * time.Second, Handler: r.sleeping(5 * time.Millisecond)})
-		ctx, cancel := context.WithCancel(context.Background())
-		loaded := r.load(ctx, open(), 2*time.Millisecond)
-		defer func() { cancel(); <-loaded }()
-		p.until("the load flows", func(c pool.QueueStats) bool { return c.Acked > 100 })
+	eachLayout(t, func(t *testing.T, layout pool.Layout) { moveSlots(t, layout, besideOthers) })
+}
 
-		for i := range scaled(3, 50) {
-			to, err := cluster.AnotherMaster(t.Context(), slot)
-			must(t, err)
-			begun := time.Now()
-			must(t, cluster.MoveSlot(t.Context(), slot, to, func() { pause(t, 300*time.Millisecond) }))
-			back := time.Now()
-			h.calm(t, begun, back)
-			took := r.resumes(open(), back)
-			t.Logf("move %d took %v, consumed again %v after it", i+1, back.Sub(begun).Round(time.Millisecond), took.Round(time.Millisecond))
-			if took > 2*time.Second {
-				t.Errorf("consumed again %v after the move, want at most 2s", took)
-			}
+// TestSerialSlotMigration is the same with the limit of the case.
+func TestSerialSlotMigration(t *testing.T) {
+	serial(t)
+	moveSlots(t, pool.Zset, alone)
+}
+
+func moveSlots(t *testing.T, layout pool.Layout, limit time.Duration) {
+	t.Helper()
+	cluster := testredis.Cluster(t, redisproc.ClusterConfig{})
+	r, open, slot := newClusterRig(t, layout, cluster)
+	h, client := &tries{}, open()
+	client.AddHook(h)
+	p := r.start(pool.Config{Client: client, Concurrency: 8, Prefetch: 1024, RetryAfter: 5 * time.Second, Handler: r.sleeping(5 * time.Millisecond)})
+	ctx, cancel := context.WithCancel(context.Background())
+	loaded := r.load(ctx, open(), 2*time.Millisecond)
+	defer func() { cancel(); <-loaded }()
+	p.until("the load flows", func(c pool.QueueStats) bool { return c.Acked > 100 })
+
+	for i := range scaled(3, 50) {
+		to, err := cluster.AnotherMaster(t.Context(), slot)
+		must(t, err)
+		begun := time.Now()
+		must(t, cluster.MoveSlot(t.Context(), slot, to, func() { pause(t, 300*time.Millisecond) }))
+		back := time.Now()
+		h.calm(t, begun, back)
+		took := r.resumes(open(), back)
+		t.Logf("move %d took %v, consumed again %v after it", i+1, back.Sub(begun).Round(time.Millisecond), took.Round(time.Millisecond))
+		if took > limit {
+			t.Errorf("consumed again %v after the move, want at most %v", took, limit)
 		}
-		cancel()
-		<-loaded
-		r.awaitAllDone()
-		r.awaitEmpty()
-		if p.logs.count("reserving is held up") == 0 || p.logs.count("settling is held up") == 0 {
-			t.Error("no move was noticed: the test has shown nothing")
-		}
-		p.logs.inPairs(t)
-		p.stopClean()
-		r.onceEach(t)
-		if c := p.counts(); c.Failed+c.DeadLettered+c.Late+c.Lost != 0 {
-			t.Errorf("nothing failed, dead, late or lost expected: %+v", c)
-		}
-	})
+	}
+	cancel()
+	<-loaded
+	r.awaitAllDone()
+	r.awaitEmpty()
+	if p.logs.count("reserving is held up") == 0 || p.logs.count("settling is held up") == 0 {
+		t.Error("no move was noticed: the test has shown nothing")
+	}
+	p.logs.inPairs(t)
+	p.stopClean()
+	r.onceEach(t)
+	if c := p.counts(); c.Failed+c.DeadLettered+c.Late+c.Lost != 0 {
+		t.Errorf("nothing failed, dead, late or lost expected: %+v", c)
+	}
 }
 
 // inPairs fails the test when a loop did not log each change of its state once. The renewer learns that it works
