@@ -30,7 +30,7 @@ var layers = []row{
 	{"internal/securitytest", "pool publisher router delivery lua internal/flow internal/retry envelope"}, // the same, as other people see it
 
 	{"metrics", "pool router delivery envelope"}, // optional, as those below pool
-	{"health", "pool"},
+	{"health", "pool delivery"},
 
 	{"pool", "reserver router acker scheduler lua delivery internal/flow internal/retry internal/slots envelope"},
 

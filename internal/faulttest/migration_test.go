@@ -16,12 +16,6 @@ func TestSlotMigration(t *testing.T) { // R1, R3
 	eachLayout(t, func(t *testing.T, layout pool.Layout) { moveSlots(t, layout, besideOthers) })
 }
 
-// TestSerialSlotMigration is the same with the limit of the case.
-func TestSerialSlotMigration(t *testing.T) {
-	serial(t)
-	moveSlots(t, pool.Zset, alone)
-}
-
 func moveSlots(t *testing.T, layout pool.Layout, limit time.Duration) {
 	t.Helper()
 	cluster := testredis.Cluster(t, redisproc.ClusterConfig{})
