@@ -85,7 +85,7 @@ func late(op flow.Op) func(t testing.TB, q *queue) {
 
 // Each gate is needed: the assertion that holds for the script fails for the script without it. A mutant that
 // survives means that a test has gone blind.
-func TestMutantsAreCaught(t *testing.T) { // L4, L8, L9, Z4, Z5, Z10, Z11, D3, B21
+func TestMutantsAreCaught(t *testing.T) { // L4, L8, L9, Z4, Z5, Z10, Z11, D3, B21, B42
 	t.Parallel()
 	const (
 		removal     = "  if variadic('ZREM', leases, live) < #live then\n"
@@ -138,6 +138,8 @@ func TestMutantsAreCaught(t *testing.T) { // L4, L8, L9, Z4, Z5, Z10, Z11, D3, B
 		"B21 legacy: a renewal undoes an excuse":          {renewLeases, "elseif string.byte(held[i], -2) ~= point then", "else", excusedLeaseIsNotCounted},
 		"B21 zset: a renewal undoes an excuse":            {renewLeases, "elseif string.byte(held[i], -2) ~= point then", "else", excusedLeaseIsNotCounted},
 		"B21 legacy: the count outlives an ack":           {forgetLost, "variadic('HDEL', recoveries, fields)\n", "\n", settlementEndsTheCount},
+		"B42 legacy: the newest are discarded":            {trimDead, "redis.call('LTRIM', dead, drop, -1)", "redis.call('LTRIM', dead, 0, -drop - 1)", countOfDeadLetters},
+		"B42 zset: tokens stay behind":                    {trimDead, "redis.call('LTRIM', bell, 0, left - 1)", "", countOfDeadLetters},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -453,12 +453,13 @@ func TestB21RecallTellsTheCounts(t *testing.T) { // B03
 	})
 }
 
-// A full server counts, excuses and forgets as well.
-func TestB21FullServer(t *testing.T) { // B43
+// A full server counts, excuses and forgets as well, and its dead letters can be trimmed.
+func TestB21FullServer(t *testing.T) { // B42, B43
 	t.Parallel()
 	eachFull(t, func(t *testing.T, q *queue, fill func()) {
 		q = q.counting(t)
 		q.publish(t, bodies(0, 3)...)
+		q.bury(t, "a", "b")
 		held := q.take(t, 3)
 		fill()
 		if got := q.settle(t, settlement(held[0], flow.Excuse, "")); got[0] != flow.Done {
@@ -470,5 +471,8 @@ func TestB21FullServer(t *testing.T) { // B43
 			t.Errorf("acks: %v", got)
 		}
 		q.lostIs(t, 0, "")
+		if n := q.trimmed(t, flow.DeadLetterLimits{Count: 1, Age: time.Hour, Bytes: 1 << 20}); n != 1 {
+			t.Errorf("%d discarded, want 1", n)
+		}
 	})
 }

@@ -43,6 +43,7 @@ type Store interface {
 	Sweep(ctx context.Context, limit int) (moved int, err error)
 	Audit(ctx context.Context) (flow.Audit, error)
 	Adopt(ctx context.Context, values []string) (adopted int, err error)
+	Trim(ctx context.Context, limits flow.DeadLetterLimits) (discarded int, more bool, err error)
 
 	Depth(ctx context.Context) (flow.Depth, error)
 

@@ -60,6 +60,14 @@ const (
 	FullJitter = router.FullJitter
 )
 
+// DeadLetterLimits bound the dead letters of a queue (B42). Each field that is not 0 is a limit; the oldest records are
+// discarded until all hold, soon after one was added and once in a while. Count is the most records. Age is the longest
+// time since a record's failed_at, in whole seconds, rounded up; a record without one is as old as the next one behind it
+// that has one, within a thousand; failed_at is by the clock of the process that wrote it, and is compared with the
+// server's. Bytes is the most memory of the list as MEMORY USAGE counts it. Only the queue's own dead letter key is
+// touched; queues that share one share the limits. Trimming lags behind a burst of dead letters by a moment.
+type DeadLetterLimits = flow.DeadLetterLimits
+
 // Config configures a Pool. The zero value of every field is its default.
 type Config struct {
 	// Client is the connection to Redis: a *redis.Client, a Sentinel-backed one or a *redis.ClusterClient.
@@ -118,6 +126,9 @@ type Config struct {
 	// counted, and such a message comes back for ever. At least 2, as every message would be in its last chance with 1;
 	// 3 or more is advisable. It needs leases that run out.
 	MaxRecoveries int64
+	// DeadLetterLimits bound the dead letters of each queue: their number, their age, their memory. The oldest are
+	// discarded, and counted in Stats. Defaults to none: dead letters stay until somebody takes them.
+	DeadLetterLimits DeadLetterLimits
 	// LegacyRetry is what becomes of a failed message in legacy queues (L6). Defaults to Leave.
 	LegacyRetry LegacyRetry
 	// FailureDelay is how many seconds a failed message of a zset queue waits; 0 releases it at once. nil

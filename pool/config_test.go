@@ -97,6 +97,10 @@ var mistakes = map[string]struct {
 		c.Queues[0].RetryAfter, c.Queues[2].RetryAfter = time.Minute, time.Minute
 	}, "MaxRecoveries: leases of Queues[1], \"b\", never run out"},
 
+	"DeadLetterLimits.Count": {func(c *pool.Config) { c.DeadLetterLimits.Count = -1 }, "DeadLetterLimits.Count: -1 is negative"},
+	"DeadLetterLimits.Age":   {func(c *pool.Config) { c.DeadLetterLimits.Age = -1 }, "DeadLetterLimits.Age: -1ns is negative"},
+	"DeadLetterLimits.Bytes": {func(c *pool.Config) { c.DeadLetterLimits.Bytes = -1 }, "DeadLetterLimits.Bytes: -1 is negative"},
+
 	"no queues":                {func(c *pool.Config) { c.Queues = nil }, "Queues: at least one is required"},
 	"Layout":                   {func(c *pool.Config) { c.Layout = pool.Zset + 1 }, "Queues[0].Layout: 3 is neither Legacy nor Zset"},
 	"Layout of a queue":        {func(c *pool.Config) { c.Queues = three(); c.Queues[1].Layout = pool.Zset + 1 }, "Queues[1].Layout: 3 is neither Legacy nor Zset"},

@@ -60,7 +60,8 @@ func (m *machine) loops() []loop {
 	for i := range m.Queues {
 		beside := m.scheduler.Pulses(i)
 		all = append(all, loop{i, "reserver", m.reservers[i].Pulse()}, loop{i, "acker", m.ackers[i].Pulse()},
-			loop{i, "renewer", &beside.Renewer}, loop{i, "sweeper", &beside.Sweeper}, loop{i, "pauser", &beside.Pauser})
+			loop{i, "renewer", &beside.Renewer}, loop{i, "sweeper", &beside.Sweeper}, loop{i, "pauser", &beside.Pauser},
+			loop{i, "trimmer", &beside.Trimmer})
 	}
 	return all
 }

@@ -8,7 +8,7 @@ import (
 // leastRecoveries: with 1 every message would be in its last chance, and be held alone.
 const leastRecoveries = 2
 
-// checkLosses checks what makes a pool give up messages: MaxRecoveries.
+// checkLosses checks what makes a pool give up or discard messages: MaxRecoveries and DeadLetterLimits.
 func (p *plan) checkLosses() error {
 	var problems []error
 	fail := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -23,6 +23,16 @@ func (p *plan) checkLosses() error {
 				fail("MaxRecoveries: leases of Queues[%d], %q, never run out, so no lost worker is noticed", i, q.Name)
 			}
 		}
+	}
+	limits := p.DeadLetterLimits
+	if limits.Count < 0 {
+		fail("DeadLetterLimits.Count: %d is negative", limits.Count)
+	}
+	if limits.Age < 0 {
+		fail("DeadLetterLimits.Age: %s is negative", limits.Age)
+	}
+	if limits.Bytes < 0 {
+		fail("DeadLetterLimits.Bytes: %d is negative", limits.Bytes)
 	}
 	return errors.Join(problems...)
 }

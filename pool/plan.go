@@ -296,6 +296,9 @@ func (p *plan) warn() {
 	if layouts[Legacy] && p.delay().Set() {
 		p.Logger.Warn("FailureDelay, BackoffPolicy and Backoff have no effect in legacy queues (L6)")
 	}
+	if p.DeadLetterLimits == (DeadLetterLimits{}) {
+		p.Logger.Info("dead letters grow without limit; DeadLetterLimits would bound their count, age or bytes (B42)")
+	}
 	switch c := p.Client.(type) {
 	case *redis.Client:
 		o := c.Options()

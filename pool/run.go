@@ -123,6 +123,7 @@ func (p *Pool) build(pl *plan) *machine {
 			Pause: p.pauses[i], OnPaused: m.reservers[i].Paused,
 			Unstarted: func() int { return m.buffer.Len(i) },
 			HandBack:  func(ctx context.Context) { m.handBackPaused(ctx, i) },
+			Limits:    pl.DeadLetterLimits,
 		}
 	}
 	m.router = router.New(router.Config{Workers: pl.Concurrency, Source: m.buffer, Queues: workQueues, Policy: pl.policy(), Logger: pl.Logger})

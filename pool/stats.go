@@ -48,6 +48,7 @@ type QueueStats struct {
 	Orphans        int64 // messages in flight without a deadline, at the last audit (L7)
 	Adopted        int64 // orphans given a deadline
 	WorkersLost    int64 // messages given up because of MaxRecoveries; they count as DeadLettered too (B21)
+	Discarded      int64 // dead letters discarded because of DeadLetterLimits, but for calls whose reply was lost (B42)
 	Reconnects     int64 // times Redis served this queue again after it had been away
 }
 
@@ -75,6 +76,6 @@ func queueStats(q Queue, pause *flow.Pause, c *flow.Counters) QueueStats {
 		HandedBack: c.HandedBack.Load(), UnknownURN: c.UnknownURN.Load(), Poison: c.Poison.Load(),
 		Late: c.Late.Load(), Missing: c.Missing.Load(), Lost: c.Lost.Load(), Moved: c.Moved.Load(),
 		Renewed: c.Renewed.Load(), Orphans: c.Orphans.Load(), Adopted: c.Adopted.Load(),
-		WorkersLost: c.WorkersLost.Load(), Reconnects: c.Reconnects.Load(),
+		WorkersLost: c.WorkersLost.Load(), Discarded: c.Discarded.Load(), Reconnects: c.Reconnects.Load(),
 	}
 }

@@ -41,6 +41,7 @@ type rig struct {
 	sweep func(ctx context.Context) (int, error)
 	audit func() (flow.Audit, error)
 	adopt func(values []string) (int, error)
+	trim  func() (discarded int, more bool, err error)
 	pause func() (bool, error)
 
 	unstarted int // what waits for a worker; set before Run
@@ -51,7 +52,7 @@ type rig struct {
 
 // call is one call of the store.
 type call struct {
-	what   string   // renew, sweep, audit, adopt, paused?, hand back
+	what   string   // renew, sweep, audit, adopt, trim, paused?, hand back
 	values []string // handles or values
 	at     time.Duration
 }
@@ -155,6 +156,15 @@ func (g *rig) Paused(context.Context) (bool, error) {
 }
 
 func (g *rig) handBack(context.Context) { g.note("hand back", nil) }
+
+// Trim is the Store's.
+func (g *rig) Trim(context.Context, flow.DeadLetterLimits) (discarded int, more bool, err error) {
+	g.note("trim", nil)
+	if g.trim != nil {
+		return g.trim()
+	}
+	return 0, false, nil
+}
 
 // reserve adds a lease of n messages that begins now.
 func (g *rig) reserve(n int) *flow.Lease {

@@ -27,6 +27,8 @@ type Store interface {
 	Adopt(ctx context.Context, values []string) (adopted int, err error)
 	// Paused looks whether the queue is paused in Redis.
 	Paused(ctx context.Context) (bool, error)
+	// Trim discards the oldest dead letters that are beyond the limits, some at a time; more says that there are others.
+	Trim(ctx context.Context, limits flow.DeadLetterLimits) (discarded int, more bool, err error)
 }
 
 // Queue is one queue as the scheduler sees it.
@@ -39,6 +41,7 @@ type Queue struct {
 	Chunk    int              // most messages a sweep moves per call
 	Lease    time.Duration    // retryAfter; 0 = disabled
 	Adopt    bool             // give orphans a lease (L7)
+	Limits   flow.DeadLetterLimits
 
 	Pause     *flow.Pause
 	OnPaused  func(on bool)             // told what Redis says
@@ -60,7 +63,7 @@ type Scheduler struct {
 }
 
 // Pulses tell whether the loops of one queue turn.
-type Pulses struct{ Renewer, Sweeper, Pauser flow.Pulse }
+type Pulses struct{ Renewer, Sweeper, Pauser, Trimmer flow.Pulse }
 
 // New makes a Scheduler.
 func New(cfg Config) *Scheduler {
@@ -95,6 +98,13 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			health: health{log: s.cfg.Logger, queue: q.Name, what: "looking for a pause"},
 		}
 		group.Go(func() error { p.run(ctx); return nil })
+		if q.Limits != (flow.DeadLetterLimits{}) {
+			t := trimmer{
+				queue: q, tick: s.cfg.Tick, log: s.cfg.Logger, pulse: &pulses.Trimmer,
+				health: health{log: s.cfg.Logger, queue: q.Name, what: "trimming dead letters"},
+			}
+			group.Go(func() error { t.run(ctx); return nil })
+		}
 	}
 	return group.Wait()
 }

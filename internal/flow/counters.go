@@ -29,6 +29,7 @@ type Counters struct {
 	Orphans      atomic.Int64             // orphans at the last audit (L7)
 	Adopted      atomic.Int64             // orphans adopted
 	WorkersLost  atomic.Int64             // messages given up because workers were lost with them (B21)
+	Discarded    atomic.Int64             // dead letters discarded by a limit (B42)
 	Reconnects   atomic.Int64             // times Redis answered again after it had not
 	Away         Pulse                    // beats when Redis stops answering, rests when it answers
 }

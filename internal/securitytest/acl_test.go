@@ -90,6 +90,7 @@ func TestACLNeedsEachRule(t *testing.T) {
 	s := newStation(t, pool.Legacy, "")
 	for role, all := range map[string][]string{
 		"consumer": commands(t, "consumer"), "publisher": commands(t, "publisher"), "recoveries": commands(t, "recoveries"),
+		"dead letter bytes": commands(t, "dead letter bytes"),
 	} {
 		if slices.Contains(all, "hello") {
 			t.Errorf("%s: hello needs no permission", role)

@@ -29,7 +29,9 @@ type station struct {
 	prefix  string
 	keys    lua.Keys
 
-	recoveries int64 // MaxRecoveries of its consumers
+	// Of its consumers.
+	recoveries int64
+	limits     pool.DeadLetterLimits
 }
 
 const graveyard = "graveyard" // the station's dead letter key where it has one of its own

@@ -73,8 +73,8 @@ func (s *station) consumeTour(client *redis.Client) {
 	cfg := pool.Config{
 		Client: client, Queues: []pool.Queue{{Name: "orders"}}, Layout: s.layout, KeyPrefix: s.prefix, Handler: mux,
 		Concurrency: 4, Prefetch: 64, RetryAfter: 2 * time.Second, MaxAttempts: 2, AdoptOrphans: true,
-		MaxRecoveries: s.recoveries,
-		UnknownURN:    pool.UnknownRelease, UnknownURNMaxAge: 1500 * time.Millisecond,
+		MaxRecoveries: s.recoveries, DeadLetterLimits: s.limits,
+		UnknownURN: pool.UnknownRelease, UnknownURNMaxAge: 1500 * time.Millisecond,
 		DrainTimeout: 100 * time.Millisecond, Logger: slog.New(logs),
 	}
 	if s.keys.DeadLetters == graveyard {
@@ -232,4 +232,19 @@ func (s *station) reserve(store lua.Store, n int) []*flow.Reservation {
 		}
 	}
 	return held
+}
+
+// trimAll discards all dead letters, some by each limit.
+func (s *station) trimAll(client *redis.Client) error {
+	s.t.Helper()
+	store := s.store(client, 0)
+	for _, limits := range []flow.DeadLetterLimits{{Count: 3}, {Age: time.Nanosecond}, {Bytes: 1}} {
+		for more := true; more; {
+			var err error
+			if _, more, err = store.Trim(s.t.Context(), limits); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
