@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/babelpool/babelpool/internal/doctor"
@@ -15,41 +18,38 @@ func (a *app) doctorCommand() *cobra.Command {
 			"It only reads. The exit code is 1 when there is a problem.",
 		Example: "  babelpool doctor orders --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := a.flags.open()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			queues := make([]doctor.Queue, len(args))
-			for i, name := range args {
-				if err := checkQueueName(name); err != nil {
-					return err
-				}
-				queues[i] = doctor.Queue{Name: name, Layout: a.flags.layout, Prefix: a.flags.prefix}
-				flags := a.flags
-				flags.cluster = false // a name without a hash tag is a finding
-				if queues[i].Keys, err = flags.keys(name); err != nil {
-					return err
-				}
-			}
-			findings, err := doctor.Examine(cmd.Context(), client, queues)
-			if err != nil {
-				return err
-			}
-			if a.flags.json {
-				err = writeJSON(a.out, struct {
-					Worst    doctor.Level     `json:"worst"`
-					Findings []doctor.Finding `json:"findings"`
-				}{doctor.Worst(findings), findings})
-			} else {
-				a.showFindings(findings)
-			}
-			if err == nil && doctor.Worst(findings) == doctor.Problem {
-				return errFound
-			}
-			return err
+			return a.flags.with(func(client redis.UniversalClient) error { return a.doctor(cmd.Context(), client, args) })
 		},
 	}
+}
+
+func (a *app) doctor(ctx context.Context, client redis.UniversalClient, names []string) error {
+	queues := make([]doctor.Queue, len(names))
+	flags := a.flags
+	flags.cluster = false // that a name has no hash tag is a finding
+	for i, name := range names {
+		keys, err := flags.keys(name)
+		if err != nil {
+			return err
+		}
+		queues[i] = doctor.Queue{Name: name, Layout: flags.layout, Prefix: flags.prefix, Keys: keys}
+	}
+	findings, err := doctor.Examine(ctx, client, queues)
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		err = writeJSON(a.out, struct {
+			Worst    doctor.Level     `json:"worst"`
+			Findings []doctor.Finding `json:"findings"`
+		}{doctor.Worst(findings), findings})
+	} else {
+		a.showFindings(findings)
+	}
+	if err == nil && doctor.Worst(findings) == doctor.Problem {
+		return errFound
+	}
+	return err
 }
 
 const mostNamed = 10 // messages of a finding that a person is shown

@@ -65,7 +65,15 @@ func (f *globalFlags) check() error {
 	return nil
 }
 
-// open makes a client. The caller closes it.
+// with runs f with a client, which it closes.
+func (f *globalFlags) with(do func(client redis.UniversalClient) error) error {
+	client, err := f.open()
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(client), client.Close())
+}
+
 func (f *globalFlags) open() (redis.UniversalClient, error) {
 	if !f.cluster {
 		client, err := pool.OpenRedis(f.redis)
@@ -92,12 +100,4 @@ func (f *globalFlags) keys(queue string) (lua.Keys, error) {
 		return lua.Keys{}, usageError{err}
 	}
 	return keys, nil
-}
-
-// checkQueueName applies the rule of queue names (R4).
-func checkQueueName(name string) error {
-	if err := lua.CheckName(name); err != nil {
-		return usageError{err}
-	}
-	return nil
 }

@@ -82,8 +82,8 @@ func ago(d time.Duration) string {
 	case d < 48*time.Hour:
 		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 	}
-	days := d / (24 * time.Hour)
-	return strconv.FormatInt(int64(days), 10) + "d" + strings.TrimSuffix((d-days*24*time.Hour).Round(time.Hour).String(), "0m0s")
+	const day = 24 * time.Hour
+	return strconv.FormatInt(int64(d/day), 10) + "d" + strings.TrimSuffix((d%day).Truncate(time.Hour).String(), "0m0s")
 }
 
 // writeJSON prints a document.

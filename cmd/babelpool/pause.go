@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/babelpool/babelpool/lua"
@@ -16,14 +17,18 @@ func (a *app) pauseCommand() *cobra.Command {
 		Long: "Make every pool leave queues alone: handlers that run finish, what waits in the pools goes back to the head of its\n" +
 			"queue, and nothing is taken until `babelpool resume`. Publishing goes on. Consumers of other languages do not know of it.",
 		Args: someQueues,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.setPaused(cmd.Context(), args, true) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.flags.with(func(client redis.UniversalClient) error { return a.setPaused(cmd.Context(), client, args, true) })
+		},
 	}
 }
 
 func (a *app) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume queue...", Short: "End a pause", Args: someQueues,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.setPaused(cmd.Context(), args, false) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.flags.with(func(client redis.UniversalClient) error { return a.setPaused(cmd.Context(), client, args, false) })
+		},
 	}
 }
 
@@ -34,12 +39,7 @@ type pausedQueue struct {
 	Changed bool   `json:"changed"` // false when it was so before
 }
 
-func (a *app) setPaused(ctx context.Context, names []string, on bool) error {
-	client, err := a.flags.open()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+func (a *app) setPaused(ctx context.Context, client redis.UniversalClient, names []string, on bool) error {
 	stores := make([]lua.Store, len(names)) // all names are checked before anything is changed
 	for i, name := range names {
 		keys, err := a.flags.keys(name)

@@ -47,32 +47,33 @@ func (a *app) statsCommand() *cobra.Command {
 			if every < 100*time.Millisecond {
 				return usageError{fmt.Errorf("--every: %s is less than 100ms", every)}
 			}
-			client, err := a.flags.open()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			g, err := a.gauges(client, args)
-			if err != nil {
-				return err
-			}
-			if watch {
-				return a.watch(cmd.Context(), g, every)
-			}
-			all, err := g.read(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if a.flags.json {
-				return writeJSON(a.out, all)
-			}
-			say(a.out, "%s", a.statsTable(all, nil))
-			return nil
+			return a.flags.with(func(client redis.UniversalClient) error {
+				g, err := a.gauges(client, args)
+				if err != nil {
+					return err
+				}
+				if watch {
+					return a.watch(cmd.Context(), g, every)
+				}
+				return a.showStats(cmd.Context(), g)
+			})
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "renew the view until q is pressed")
 	cmd.Flags().DurationVar(&every, "every", time.Second, "how often, with --watch")
 	return cmd
+}
+
+func (a *app) showStats(ctx context.Context, g *gauges) error {
+	all, err := g.read(ctx)
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		return writeJSON(a.out, all)
+	}
+	say(a.out, "%s", a.statsTable(all, nil))
+	return nil
 }
 
 // gauges read queues.

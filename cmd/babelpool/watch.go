@@ -66,29 +66,32 @@ func (a *app) watch(ctx context.Context, g *gauges, every time.Duration) error {
 	if file, ok := a.out.(*os.File); ok && !a.flags.json && term.IsTerminal(int(file.Fd())) {
 		v := newView(ctx, a, g, every)
 		_, err := tea.NewProgram(v, tea.WithContext(ctx), tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithAltScreen()).Run()
-		if ctx.Err() != nil {
-			return nil // interrupted
-		}
-		return err
+		return unlessEnded(ctx, err)
 	}
 	for {
 		all, err := g.read(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return err
-		case a.flags.json:
+		if err != nil {
+			return unlessEnded(ctx, err)
+		}
+		if a.flags.json {
 			if err := json.NewEncoder(a.out).Encode(all); err != nil {
 				return err
 			}
-		default:
+		} else {
 			say(a.out, "%s\n", a.statsTable(all, nil))
 		}
-		if retry.Sleep(ctx, every) != nil {
-			return nil
+		if err := retry.Sleep(ctx, every); err != nil {
+			return unlessEnded(ctx, err)
 		}
 	}
+}
+
+// unlessEnded is an error, or nil when the person has ended the command: that is how it ends.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // as said
+	}
+	return err
 }
 
 // view is the live terminal view.

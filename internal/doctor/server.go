@@ -58,7 +58,7 @@ func (s *server) examine(ctx context.Context) []Finding {
 		s.version()
 		s.role()
 		s.persistence(ctx)
-		s.memory(ctx)
+		s.memory()
 		s.clients()
 	}
 	s.clock()
@@ -133,7 +133,7 @@ func (s *server) persistence(ctx context.Context) {
 	s.add(Warning, "persistence", "Turn on appendonly: a crash loses what came after the last snapshot.", "snapshots only")
 }
 
-func (s *server) memory(ctx context.Context) {
+func (s *server) memory() {
 	policy := s.info["maxmemory_policy"]
 	switch {
 	case strings.HasPrefix(policy, "allkeys-"):
