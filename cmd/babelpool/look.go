@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ func ago(d time.Duration) string {
 		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 	}
 	const day = 24 * time.Hour
-	return strconv.FormatInt(int64(d/day), 10) + "d" + strings.TrimSuffix((d%day).Truncate(time.Hour).String(), "0m0s")
+	return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
 }
 
 // writeJSON prints a document.
