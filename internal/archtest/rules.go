@@ -40,6 +40,7 @@ var layers = []row{
 	{"redrive", "publisher lua delivery internal/flow internal/retry envelope"},
 
 	{"publisher", "lua internal/flow envelope"},
+	{"internal/doctor", "lua internal/flow envelope"}, // of the operator's command
 	{"internal/yardstick", "lua internal/flow"},
 	{"internal/chaos", "internal/redisproc internal/faultproxy internal/retry"}, // the load test's faults
 
@@ -80,7 +81,7 @@ type gate struct {
 var gates = []gate{
 	{
 		"github.com/redis/go-redis",
-		"cmd/... bench/... examples/... pool idempotency redrive publisher lua internal/testredis internal/redisproc internal/yardstick",
+		"cmd/... bench/... examples/... pool idempotency redrive publisher lua internal/testredis internal/redisproc internal/yardstick internal/doctor",
 		"the actors must work on any store",
 	},
 	{"github.com/prometheus", "metrics bench/... examples/... cmd/...", "it is linked only where metrics is imported"},

@@ -61,19 +61,25 @@ func Each(t *testing.T, fn func(t *testing.T, b Backend)) {
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		server := Shared(t)
-		b := Backend{
-			Name:   "redis",
-			Addr:   server.Addr(),
-			URL:    server.URL(),
-			Client: Client(t, server.URL()),
-			Prefix: Prefix(t),
-			Real:   true,
-			Server: server,
-		}
-		t.Cleanup(func() { removeKeys(t, b.Client, b.Prefix) })
-		fn(t, b)
+		fn(t, Real(t))
 	})
+}
+
+// Real is a prefix of the test's own on the shared real server; its keys are removed when the test ends.
+func Real(t *testing.T) Backend {
+	t.Helper()
+	server := Shared(t)
+	b := Backend{
+		Name:   "redis",
+		Addr:   server.Addr(),
+		URL:    server.URL(),
+		Client: Client(t, server.URL()),
+		Prefix: Prefix(t),
+		Real:   true,
+		Server: server,
+	}
+	t.Cleanup(func() { removeKeys(t, b.Client, b.Prefix) })
+	return b
 }
 
 // removeLimit bounds the clean-up of one sub-test's keys.
