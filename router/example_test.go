@@ -1,0 +1,54 @@
+package router_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/babelpool/babelpool/delivery"
+	"github.com/babelpool/babelpool/envelope"
+	"github.com/babelpool/babelpool/router"
+)
+
+// OrderCreated is the data of a message.
+type OrderCreated struct {
+	OrderID int64 `json:"order_id"`
+	Lines   []struct {
+		SKU   string `json:"sku"`
+		Price int64  `json:"price"`
+	} `json:"lines"`
+}
+
+// Validate refuses what no handler can work with.
+func (o OrderCreated) Validate() error {
+	if o.OrderID <= 0 {
+		return &router.PayloadError{Path: "$.order_id", Expected: "must be above 0"}
+	}
+	return nil
+}
+
+func ExampleTyped() {
+	mux := router.NewMux()
+	mux.Register("urn:babel:orders:created", router.Typed(
+		func(_ context.Context, _ *delivery.Delivery, order OrderCreated) error {
+			fmt.Println("order", order.OrderID)
+			return nil
+		}))
+
+	for _, data := range []string{
+		`{"order_id":1042,"lines":[]}`,
+		`{"order_id":1042,"lines":[{"sku":"a","price":5},{"sku":"b","price":"7"}]}`,
+		`{"lines":[]}`,
+	} {
+		// A pool calls the mux with what it has consumed.
+		d := &delivery.Delivery{Envelope: envelope.Envelope{URN: "urn:babel:orders:created", Data: data}}
+		if err := mux.Handle(context.Background(), d); err != nil {
+			var final *delivery.DeadLetterError
+			fmt.Println(errors.As(err, &final), delivery.Reason(err))
+		}
+	}
+	// Output:
+	// order 1042
+	// true router: bad payload: $.lines[1].price: expected an integer (int64), got string
+	// true router: bad payload: $.order_id: must be above 0
+}
