@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"time"
 
 	"github.com/babelpool/babelpool/delivery"
 	"github.com/babelpool/babelpool/envelope"
@@ -51,4 +54,28 @@ func ExampleTyped() {
 	// order 1042
 	// true router: bad payload: $.lines[1].price: expected an integer (int64), got string
 	// true router: bad payload: $.order_id: must be above 0
+}
+
+func ExampleMux_Use() {
+	mux := router.NewMux()
+	mux.Use(
+		router.Logging(slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTimes}))),
+		router.Recovery(), // what stands before it sees a panic as an error
+		router.Timeouts(map[string]time.Duration{"urn:babel:orders:created": 5 * time.Second}),
+	)
+	mux.HandleFunc("urn:babel:orders:created", func(context.Context, *delivery.Delivery) error { panic("no stock") })
+
+	d := &delivery.Delivery{Envelope: envelope.Envelope{URN: "urn:babel:orders:created"}, Queue: "orders", Number: 1}
+	d.Meta.ID = "f1e2"
+	_ = mux.Handle(context.Background(), d)
+	// Output:
+	// level=WARN msg=handled id=f1e2 urn=urn:babel:orders:created queue=orders delivery=1 outcome=panicked error="panic: no stock"
+}
+
+// withoutTimes leaves out what differs from run to run.
+func withoutTimes(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey || a.Key == "duration" {
+		return slog.Attr{}
+	}
+	return a
 }
