@@ -270,3 +270,18 @@ func TestRunTwiceAtOnce(t *testing.T) {
 		wantEqual(t, "acked", p.settled(2).Acked, 2)
 	})
 }
+
+// TestConfigPolicy: a config tells its policy without a client or queues, defaults filled in, and names what is wrong.
+func TestConfigPolicy(t *testing.T) {
+	t.Parallel()
+	p, err := pool.Config{MaxAttempts: 3, LegacyRetry: pool.Requeue, HandlerTimeout: -1}.Policy()
+	if err != nil || p.MaxAttempts != 3 || p.LegacyRetry != pool.Requeue || p.HandlerTimeout != 0 ||
+		p.UnknownURNDelay != time.Second || p.UnknownURNMaxAge != time.Hour {
+		t.Errorf("%+v, %v", p, err)
+	}
+	_, err = pool.Config{MaxAttempts: -1}.Policy()
+	if !errors.Is(err, pool.ErrConfig) {
+		t.Fatalf("got %v", err)
+	}
+	wantWords(t, err.Error(), "MaxAttempts: -1 is negative")
+}

@@ -268,6 +268,18 @@ func (p *plan) delay() router.Delay {
 	return router.Delay{Fixed: p.FailureDelay, Policy: p.BackoffPolicy, Backoff: p.Backoff}
 }
 
+// Policy is what a pool with this config does with its handlers' outcomes, defaults filled in: what package routertest
+// takes to try handlers without Redis. The error names the fields at fault; those that are not about outcomes are not
+// looked at.
+func (c Config) Policy() (router.Policy, error) {
+	p := &plan{Config: c}
+	p.fillIn()
+	if err := p.checkRetries(); err != nil {
+		return router.Policy{}, fmt.Errorf("%w:\n%w", ErrConfig, err)
+	}
+	return p.policy(), nil
+}
+
 // policy is how the router treats outcomes.
 func (p *plan) policy() router.Policy {
 	return router.Policy{

@@ -39,6 +39,7 @@ var layers = []row{
 	{"tracing", "publisher router delivery internal/flow envelope"},
 	{"idempotency", "router lua delivery internal/flow envelope"},
 	{"redrive", "publisher lua delivery internal/flow internal/retry envelope"},
+	{"routertest", "router delivery internal/flow envelope"}, // for users' tests
 
 	{"publisher", "lua internal/flow envelope"},
 	{"internal/doctor", "lua internal/flow envelope"}, // of the operator's command
