@@ -58,7 +58,27 @@ type raise struct {
 // planRaise finds the edit that raises the counter of text, or says why there
 // is none.
 func planRaise(text string) (e raise, problem string) {
-	raw, members := "", 0
+	e, raw, problem := findAttempts(text)
+	if problem != "" {
+		return raise{}, problem
+	}
+	if raw == "" {
+		e.insert, e.attempts = e.insert+"1", 1
+		return e, ""
+	}
+	n, ok := counter(raw)
+	if !ok || n >= MaxCounter {
+		return raise{}, "attempts is not an integer from 0 to " + strconv.FormatInt(MaxCounter-1, 10)
+	}
+	e.attempts = n + 1
+	e.insert = strconv.FormatInt(e.attempts, 10)
+	return e, ""
+}
+
+// findAttempts finds the value of the last top-level attempts and its place. Where there is none, raw is empty, the place
+// is right before the closing brace, and insert the beginning of a member to put there.
+func findAttempts(text string) (e raise, raw, problem string) {
+	members := 0
 	c := cursor{text: text}
 	c.enter()
 	for ; c.key(); members++ {
@@ -71,20 +91,13 @@ func planRaise(text string) (e raise, problem string) {
 		e.to = c.pos
 	}
 	if !c.end() {
-		return raise{}, c.reason()
+		return raise{}, "", c.reason()
 	}
 	if raw == "" {
-		insert := `,"attempts":1`
+		e = raise{from: c.closing, to: c.closing, insert: `,"attempts":`}
 		if members == 0 {
-			insert = insert[1:]
+			e.insert = e.insert[1:]
 		}
-		return raise{from: c.closing, to: c.closing, insert: insert, attempts: 1}, ""
 	}
-	n, ok := counter(raw)
-	if !ok || n >= MaxCounter {
-		return raise{}, "attempts is not an integer from 0 to " + strconv.FormatInt(MaxCounter-1, 10)
-	}
-	e.attempts = n + 1
-	e.insert = strconv.FormatInt(e.attempts, 10)
-	return e, ""
+	return e, raw, ""
 }

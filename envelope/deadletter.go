@@ -48,11 +48,25 @@ type DeadLetter struct {
 // The text is the unframed body. One that is not one JSON object (see IsObject)
 // comes back as it is: it goes into the dead-letter queue raw.
 func DeadLetterRecord(text string, d DeadLetter) string {
-	out := make([]byte, 0, len(text)+len(d.OriginalQueue)+256)
-	kept := 0
+	out, kept, closing, ok := withoutDeadLetter(make([]byte, 0, len(text)+len(d.OriginalQueue)+256), text)
+	if !ok {
+		return text
+	}
+	if kept > 0 {
+		out = append(out, ',')
+	}
+	out = append(out, `"dead_letter":`...)
+	out = d.appendTo(out)
+	return string(append(out, text[closing:]...))
+}
+
+// withoutDeadLetter appends to dst the text up to its closing brace, without the dead_letter members at the top level. It
+// also returns how many members are left, and where the closing brace stands in text; ok is false when text is not
+// one JSON object.
+func withoutDeadLetter(dst []byte, text string) (out []byte, kept, closing int, ok bool) {
 	c := cursor{text: text}
 	c.enter()
-	out = append(out, text[:c.pos]...)
+	out = append(dst, text[:c.pos]...)
 	for c.key() {
 		// White space around members stays. Of the commas, one goes with every
 		// member taken out: the one before it, or, where nothing before it was
@@ -72,15 +86,9 @@ func DeadLetterRecord(text string, d DeadLetter) string {
 		}
 	}
 	if !c.end() {
-		return text
+		return nil, 0, 0, false
 	}
-	out = append(out, text[c.lead:c.closing]...)
-	if kept > 0 {
-		out = append(out, ',')
-	}
-	out = append(out, `"dead_letter":`...)
-	out = d.appendTo(out)
-	return string(append(out, text[c.closing:]...))
+	return append(out, text[c.lead:c.closing]...), kept, c.closing, true
 }
 
 // appendTo writes the block with its keys in the contract's order.

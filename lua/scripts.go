@@ -37,6 +37,7 @@ var (
 	renewLeases  = load("renew.lua")
 	excuseLeases = load("excuse.lua")
 
+	takeDead   = load("take.lua")
 	trimDead   = load("trim.lua")
 	forgetLost = load("forget.lua")
 	lookUpLost = load("lookup.lua")

@@ -74,7 +74,7 @@ func (o Outcome) String() string {
 // fateOf is the fate of each operation.
 var fateOf = map[flow.Op]Fate{
 	flow.Ack: Acked, flow.Release: Released, flow.Return: Returned, flow.Requeue: Requeued, flow.Leave: Left,
-	flow.HandBack: HandedBack, flow.DeadLetter: DeadLettered,
+	flow.Excuse: Left, flow.HandBack: HandedBack, flow.DeadLetter: DeadLettered,
 }
 
 // settled fills in what a settlement says. ready is the text before the delivery.
@@ -85,7 +85,7 @@ func (o *Outcome) settled(layout Layout, ready string, s flow.Settlement) {
 	switch s.Op {
 	case flow.DeadLetter:
 		o.buried(s.Text)
-	case flow.Release, flow.Leave:
+	case flow.Release, flow.Leave, flow.Excuse:
 		next = s.Reservation.Text // the stored member itself comes back
 	case flow.Requeue:
 		next = s.Text
