@@ -63,10 +63,10 @@ func DeadLetterRecord(text string, d DeadLetter) string {
 // withoutDeadLetter appends to dst the text up to its closing brace, without the dead_letter members at the top level. It
 // also returns how many members are left, and where the closing brace stands in text; ok is false when text is not
 // one JSON object.
-func withoutDeadLetter(dst []byte, text string) (out []byte, kept, closing int, ok bool) {
+func withoutDeadLetter(dst []byte, text string) (_ []byte, kept, closing int, ok bool) {
 	c := cursor{text: text}
 	c.enter()
-	out = append(dst, text[:c.pos]...)
+	dst = append(dst, text[:c.pos]...)
 	for c.key() {
 		// White space around members stays. Of the commas, one goes with every
 		// member taken out: the one before it, or, where nothing before it was
@@ -76,19 +76,19 @@ func withoutDeadLetter(dst []byte, text string) (out []byte, kept, closing int, 
 		dead := c.name() == "dead_letter"
 		c.value()
 		if comma := strings.IndexByte(before, ','); comma >= 0 && (dead || kept == 0) {
-			out = append(out, before[:comma]...)
+			dst = append(dst, before[:comma]...)
 			before = before[comma+1:]
 		}
-		out = append(out, before...)
+		dst = append(dst, before...)
 		if !dead && c.bad == "" {
-			out = append(out, text[member:c.pos]...)
+			dst = append(dst, text[member:c.pos]...)
 			kept++
 		}
 	}
 	if !c.end() {
 		return nil, 0, 0, false
 	}
-	return append(out, text[c.lead:c.closing]...), kept, c.closing, true
+	return append(dst, text[c.lead:c.closing]...), kept, c.closing, true
 }
 
 // appendTo writes the block with its keys in the contract's order.

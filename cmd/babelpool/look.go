@@ -94,3 +94,13 @@ func writeJSON(w io.Writer, v any) error {
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
+
+// shownText is a whole text from Redis on one line: as it is where that is safe, else quoted.
+func shownText(text string) string {
+	for _, r := range text {
+		if !unicode.IsGraphic(r) || r == unicode.ReplacementChar {
+			return strconv.QuoteToGraphic(text)
+		}
+	}
+	return text
+}

@@ -92,7 +92,7 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	a.flags.add(root)
-	root.AddCommand(a.statsCommand(), a.pauseCommand(), a.resumeCommand(), a.doctorCommand())
+	root.AddCommand(a.statsCommand(), a.pauseCommand(), a.resumeCommand(), a.doctorCommand(), a.dlqCommand())
 	return root
 }
 
