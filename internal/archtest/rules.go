@@ -31,6 +31,7 @@ var layers = []row{
 
 	{"metrics", "pool router delivery envelope"}, // optional, as those below pool
 	{"health", "pool delivery"},
+	{"shard", "pool publisher router lua delivery envelope"},
 	{"internal/handlertest", "pool publisher router routertest delivery envelope"}, // handlers in whole pools, in tests
 
 	{"pool", "reserver router acker scheduler lua delivery internal/flow internal/retry internal/slots envelope"},
@@ -83,7 +84,7 @@ type gate struct {
 var gates = []gate{
 	{
 		"github.com/redis/go-redis",
-		"cmd/... bench/... examples/... pool idempotency redrive publisher lua internal/testredis internal/redisproc internal/yardstick internal/doctor",
+		"cmd/... bench/... examples/... pool shard idempotency redrive publisher lua internal/testredis internal/redisproc internal/yardstick internal/doctor",
 		"the actors must work on any store",
 	},
 	{"github.com/prometheus", "metrics bench/... examples/... cmd/...", "it is linked only where metrics is imported"},
