@@ -150,3 +150,13 @@ func TestNoBodyIsKept(t *testing.T) {
 	}
 	want(t, gather(t, registered(t, m, &source{})), 1, "babelpool_handler_duration_seconds", "urn", good, "outcome", "success")
 }
+
+func TestBucketsMustAscend(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	metrics.New(metrics.Config{HandlerBuckets: []float64{1, 1}})
+}

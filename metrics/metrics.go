@@ -42,7 +42,7 @@ type Metrics struct {
 	calls        *calls
 }
 
-// New makes Metrics. It panics when HandlerBuckets are not in ascending order, as the Prometheus client does.
+// New makes Metrics. It panics when HandlerBuckets are not in ascending order.
 func New(cfg Config) *Metrics {
 	m := &Metrics{noDepths: cfg.NoDepths, depthTimeout: cfg.DepthTimeout, handlers: newHandlers(cfg), calls: newCalls()}
 	if m.depthTimeout <= 0 {

@@ -111,6 +111,8 @@ func (s *station) consumeTour(client *redis.Client) {
 		return c.Renewed > 0 && c.Acked == acked && s.dead()-deadBefore == dead
 	})
 	s.awaitBlocked("consumer")
+	_, err := p.Depths(s.t.Context())
+	must(s.t, err)
 	must(s.t, p.stop())
 
 	// Another one is stopped with messages that nobody has started.
