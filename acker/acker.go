@@ -70,7 +70,6 @@ func (a *Acker) Run(ctx context.Context) error {
 		var open bool
 		a.pulse.Rest()
 		batch, open = a.take(batch[:0], ctx.Err() == nil)
-		a.pulse.Beat()
 		if len(batch) > 0 {
 			a.settle(ctx, batch)
 		}

@@ -20,6 +20,7 @@ func TestPulse(t *testing.T) {
 		least, most time.Duration // the longest turn in ten minutes
 	}{
 		"idle":          {nil, nil, 0, time.Second},
+		"idle again":    {[]flow.Op{flow.Ack, flow.Leave}, nil, 0, time.Second},
 		"redis is away": {[]flow.Op{flow.Ack}, fails(errTransient), 0, time.Second},
 		"redis refuses": {[]flow.Op{flow.DeadLetter}, fails(errPermanent), 0, 8 * time.Second},
 		"a call does not end": {[]flow.Op{flow.Ack}, func(call) ([]flow.Result, error) {

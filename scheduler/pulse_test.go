@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +19,9 @@ func TestPulses(t *testing.T) {
 		set  func(g *rig)
 		long string // the loop with a turn of more than 8 minutes
 	}{
-		"idle": {func(*rig) {}, ""},
-		"busy": {func(g *rig) { g.reserve(3); g.stuck(); g.unstarted = 1 }, ""},
+		"idle":            {func(*rig) {}, ""},
+		"idle, long tick": {func(*rig) {}, ""},
+		"busy":            {func(g *rig) { g.reserve(3); g.stuck(); g.unstarted = 1 }, ""},
 		"redis is away": {func(g *rig) {
 			g.reserve(3)
 			g.stuck()
@@ -51,6 +53,10 @@ func TestPulses(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newRig()
 				tc.set(g)
+				tick := tick
+				if strings.Contains(name, "long tick") {
+					tick = 4 * time.Minute
+				}
 				s := New(Config{Queues: []Queue{g.queue}, Tick: tick, Logger: slog.New(g.logs)})
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
