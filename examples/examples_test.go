@@ -26,6 +26,7 @@ func TestExamples(t *testing.T) {
 	for name, want := range map[string][]string{
 		"hello":        {"published ", "order 1042"},
 		"laravel-zset": {"delivery 1 water the plants", "delivery 2 water the plants"},
+		"shutdown":     {"health on "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +38,7 @@ func TestExamples(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, binary)
-			cmd.Env = append(os.Environ(), "BQ_REDIS_URL="+server.URL())
+			cmd.Env = append(os.Environ(), "BQ_REDIS_URL="+server.URL(), "HEALTH_ADDR=127.0.0.1:0")
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
