@@ -82,6 +82,7 @@ func (p *Pool) build(pl *plan) *machine {
 	for i, q := range pl.Queues {
 		weights[i], counters[i] = q.Weight, &flow.Counters{}
 	}
+	batch := min(orElse(pl.Batch, reserveBatch), pl.Prefetch)
 	m.buffer = flow.NewBuffer(weights)
 	capacity := slots.New(pl.Prefetch, pl.MaxInFlightBytes, weights)
 	stores, toldOfPanic := make([]lua.Store, n), &atomic.Bool{}
@@ -102,10 +103,14 @@ func (p *Pool) build(pl *plan) *machine {
 		stores[i] = store
 		book := flow.NewBook(q.RetryAfter, !pl.DisableLeaseRenewal, handlerLimit)
 		log := pl.Logger.With("layout", q.Layout.String())
-		m.settlements[i] = make(chan flow.Settlement, pl.Prefetch)
+		m.settlements[i] = make(chan flow.Settlement, pl.Prefetch+batch) // a lost call's messages may be more than its slots
+		share := 0
+		if n > 1 {
+			share = capacity.Share(i)
+		}
 		m.reservers[i] = reserver.New(reserver.Config{
 			Queue: i, Name: q.Name, Store: store, Slots: capacity, Book: book, Pause: p.pauses[i], Counters: counters[i],
-			Out: m.buffer, Batch: min(orElse(pl.Batch, reserveBatch), pl.Prefetch), Bytes: max(1, pl.MaxInFlightBytes/int64(n)),
+			Out: m.buffer, Batch: batch, Share: share, Bytes: max(1, pl.MaxInFlightBytes/int64(n)),
 			MigrationBatch: pl.MigrationBatch, PollInterval: pl.PollInterval, Logger: log,
 			Solo: solo, OnPoison: func(ctx context.Context, raw string) { m.router.Refused(ctx, i, raw) },
 		})

@@ -12,13 +12,23 @@ import (
 const lastRecall = time.Second
 
 // doubt is a reserve call whose reply was lost. Nobody else knows the messages it may have taken, and nobody runs
-// them before its lease has run out. Its slots stay taken until Redis has told, so there is room for them.
+// them before its lease has run out. Its slots stay taken until Redis has told, so there is room for them; of more than
+// the queue's share, the share. Should more be found, they are held beyond the pool's capacity until they are settled.
 type doubt struct {
 	call  string
 	sent  time.Time
 	n     int
 	bytes int64
 	tried bool // a look-up has failed
+}
+
+// lend gives back what the call in doubt had taken beyond the queue's share: others would miss it for as long as the
+// server is away.
+func (a *Reserver) lend() {
+	if extra := a.doubt.n - a.cfg.Share; a.cfg.Share > 0 && extra > 0 {
+		a.doubt.n = a.cfg.Share
+		a.cfg.Slots.Release(a.cfg.Queue, extra, 0)
+	}
 }
 
 // recall looks for the messages of the call in doubt and hands them on like those of any other call, with a lease

@@ -61,6 +61,7 @@ type Config struct {
 	Counters       *flow.Counters
 	Out            Buffer
 	Batch          int           // most messages per call
+	Share          int           // the queue's slots by weight, where there are others beside it; 0 = it is alone
 	Bytes          int64         // most body bytes per call
 	MigrationBatch int           // most messages moved to ready per call; 0 = no cap but the script's
 	PollInterval   time.Duration // pause where it cannot block on the queue
@@ -77,6 +78,7 @@ type Reserver struct {
 	tokens  int          // taken by Wait, not yet counted by a Reserve
 	doubt   *doubt       // the last Reserve, if its reply was lost; nil = none
 	healthy bool         // as of the last call; a change is logged once
+	more    bool         // the last Reserve left messages in Redis
 	lost    bool         // the last Reserve told of messages that workers were lost with
 	around  int          // messages in their last chance that went to the tail of ready, and nothing was taken since
 	pulse   flow.Pulse   // of Run's loop
@@ -114,7 +116,7 @@ func (a *Reserver) Run(ctx context.Context) error {
 			continue
 		}
 		a.pulse.Rest() // a pool may stay full, and a lease unrenewed while Redis is away
-		n, bytes, err := a.cfg.Slots.Acquire(ctx, a.cfg.Queue, a.cfg.Batch, a.cfg.Bytes)
+		n, bytes, err := a.cfg.Slots.Acquire(ctx, a.cfg.Queue, a.most(), a.cfg.Bytes)
 		if err != nil {
 			return nil // ctx has ended
 		}
@@ -143,6 +145,22 @@ func (a *Reserver) Run(ctx context.Context) error {
 	return nil
 }
 
+// most is how many messages the next call may ask for. Its slots are taken for as long as it lasts, which is seconds
+// with a server that does not answer, and longer when its reply is lost. The other queues may be on other servers of a
+// cluster, and must go on meanwhile: so a queue takes more than its share only when it is known to have more messages,
+// and one slot while its own server does not serve.
+func (a *Reserver) most() int {
+	switch {
+	case a.cfg.Share == 0:
+		return a.cfg.Batch
+	case !a.healthy:
+		return 1
+	case !a.more:
+		return min(a.cfg.Batch, a.cfg.Share)
+	}
+	return a.cfg.Batch
+}
+
 // reserve makes one call and hands on what it brought.
 func (a *Reserver) reserve(ctx context.Context, n int, bytes int64) (flow.Reserved, error) {
 	// The call must not be given up with its messages taken when ctx ends.
@@ -157,9 +175,10 @@ func (a *Reserver) reserve(ctx context.Context, n int, bytes int64) (flow.Reserv
 		solo.Return()
 	}
 	if err != nil {
-		a.cfg.Slots.Demand(a.cfg.Queue, false) // a queue out of reach must not keep others from borrowing
+		a.demand(false) // a queue out of reach must not keep others from borrowing
 		if errors.Is(err, flow.ErrAmbiguous) && got.Call != "" {
 			a.doubt = &doubt{call: got.Call, sent: got.Sent, n: n, bytes: bytes}
+			a.lend()
 			return flow.Reserved{}, err
 		}
 		a.cfg.Slots.Release(a.cfg.Queue, n, bytes)
@@ -191,12 +210,17 @@ func (a *Reserver) accept(got flow.Reserved, n int, bytes int64) {
 		a.size = max(1, (3*a.size+size/int64(taken))/4)
 		a.cfg.Counters.Reserved.Add(int64(taken))
 	}
-	a.cfg.Slots.Demand(a.cfg.Queue, got.Left > got.Back && !got.Paused)
+	a.demand(got.Left > got.Back && !got.Paused)
 	// Before the messages go out: their slots may be released by the acker from then on.
 	a.cfg.Slots.Release(a.cfg.Queue, n-taken, bytes-size)
 	if got.Lease != nil {
 		a.cfg.Out.Put(a.cfg.Queue, got.Lease.Items)
 	}
+}
+
+func (a *Reserver) demand(more bool) {
+	a.more = more
+	a.cfg.Slots.Demand(a.cfg.Queue, more)
 }
 
 func (a *Reserver) migration() int {
@@ -225,7 +249,7 @@ func (a *Reserver) nap(ctx context.Context) {
 // rest waits while this process is paused. Others may use what this queue would.
 func (a *Reserver) rest(ctx context.Context) {
 	a.returnToken(ctx)
-	a.cfg.Slots.Demand(a.cfg.Queue, false)
+	a.demand(false)
 	a.pulse.Rest()
 	a.cfg.Pause.AwaitHere(ctx)
 }

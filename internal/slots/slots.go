@@ -129,8 +129,12 @@ func (p *Pool) Demand(q int, more bool) {
 	}
 }
 
+// Share is how many slots are queue q's own by weight.
+func (p *Pool) Share(q int) int { return p.queues[q].share }
+
 // Release gives back n slots and bytes of queue q. bytes is negative when the one body that crossed the
-// budget was larger than what was acquired.
+// budget was larger than what was acquired, and n when messages came to light for which no slots were kept: nobody is
+// given any until as many are back.
 func (p *Pool) Release(q, n int, bytes int64) {
 	if n == 0 && bytes == 0 {
 		return
