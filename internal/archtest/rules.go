@@ -25,9 +25,9 @@ var layers = []row{
 	{"bench/...", everything},
 	{"examples/...", public}, // readers copy them, and nobody else can import internal packages
 	{".", ""},
-	{"internal/modeltest", "lua internal/flow envelope"},                                                  // random sequences against a model, in tests
-	{"internal/faulttest", "pool publisher router delivery lua internal/flow internal/retry envelope"},    // whole pools, in tests
-	{"internal/securitytest", "pool publisher router delivery lua internal/flow internal/retry envelope"}, // the same, as other people see it
+	{"internal/modeltest", "lua internal/flow envelope"},                                                     // random sequences against a model, in tests
+	{"internal/faulttest", "pool publisher shard router delivery lua internal/flow internal/retry envelope"}, // whole pools, in tests
+	{"internal/securitytest", "pool publisher router delivery lua internal/flow internal/retry envelope"},    // the same, as other people see it
 
 	{"metrics", "pool router delivery envelope"}, // optional, as those below pool
 	{"health", "pool delivery"},
