@@ -41,6 +41,9 @@ var (
 	trimDead   = load("trim.lua")
 	forgetLost = load("forget.lua")
 	lookUpLost = load("lookup.lua")
+
+	takeClaim = load("claim.lua")
+	endClaim  = load("unclaim.lua")
 )
 
 const include = "-- @include "

@@ -38,7 +38,7 @@ var layers = []row{
 
 	// Optional parts: linked only when imported, so nothing above may be in their way.
 	{"tracing", "publisher router delivery internal/flow envelope"},
-	{"idempotency", "router lua delivery internal/flow envelope"},
+	{"idempotency", "router lua delivery envelope"},
 	{"redrive", "publisher lua delivery internal/flow internal/retry envelope"},
 	{"routertest", "router delivery internal/flow envelope"}, // for users' tests
 
