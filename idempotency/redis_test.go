@@ -184,10 +184,11 @@ func TestSlowHandlerKeepsItsClaim(t *testing.T) {
 	r := redisStore(t, idempotency.RedisConfig{Client: client, KeyPrefix: prefix, TTL: time.Minute})
 	h, logs := wrap(idempotency.Config{Store: r, Claims: r, ClaimExpiry: 600 * time.Millisecond}, first.handle)
 	began := time.Now()
+	other, _ := wrap(idempotency.Config{Store: r, Claims: r}, func(context.Context, *delivery.Delivery) error { return errBoom })
 	ended := inBackground(t.Context(), h, "x")
 	<-first.started
 	testredis.Eventually(t, patience, func() bool {
-		err := h.Handle(t.Context(), message("x"))
+		err := other.Handle(t.Context(), message("x"))
 		if !errors.Is(err, idempotency.ErrClaimed) {
 			t.Fatalf("after %v: %v", time.Since(began), err)
 		}
