@@ -167,9 +167,9 @@ func (b *base) excuse(ctx context.Context, leases string, excused []flow.Settlem
 }
 
 // forget removes the counts of messages that are acked or dead-lettered. It comes after the settlement, and a failure is
-// no failure of that: a count that stays behind belongs to a message that does not come back, and is dropped in time. (One
-// that is redriven within that time may be given up once more; before the settlement, a death between the two would let a
-// message that kills begin anew.)
+// no failure of that, nor is a death between the two: a count that stays behind belongs to a message that does not come
+// back, and is dropped in time. (A dead letter that is redriven within that time may be given up once more. To forget first
+// is no way out: whether the settlement is late is not known then, and who owns the message by now needs the count.)
 func (b *base) forget(ctx context.Context, settled []flow.Settlement, results []flow.Result) {
 	c := newCall(forgetLost, []string{b.Keys.Recoveries}, 0)
 	known := len(c.words)
