@@ -35,6 +35,7 @@ type Legacy struct {
 // NewLegacy makes the store of a legacy queue.
 func NewLegacy(o Options) *Legacy {
 	s := &Legacy{base: newBase(o)}
+	s.lists = "all"
 	s.wait = waiter{client: o.Client, key: o.Keys.Ready, block: blockOnList}
 	return s
 }
@@ -43,12 +44,16 @@ func NewLegacy(o Options) *Legacy {
 // ambiguous error stands its name, by which Recall finds the messages it may have taken.
 func (s *Legacy) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error) {
 	k := &s.Keys
+	if err := s.permission.ask(ctx, s.Client, k.Deadlines, s.lists); err != nil {
+		return flow.Reserved{}, err
+	}
 	token := newToken()
 	c := newCall(legacyReserve, s.withRecoveries(k.Ready, k.Processing, k.Deadlines, k.Paused), 10).
 		arg(s.now(), s.lease, req.Most, req.Bytes, req.FirstPop, token, req.Migration)
 	s.count(c, req)
 	sent := time.Now()
 	reply, err := c.run(ctx, s.Client)
+	s.permission.heed(err)
 	if errors.Is(err, flow.ErrAmbiguous) {
 		return flow.Reserved{Sent: sent, Call: token}, err
 	}
@@ -193,11 +198,15 @@ func (s *Legacy) Renew(ctx context.Context, handles []string) ([]flow.Result, er
 // Sweep returns at most limit (1 to 1,000) expired leases to ready (L3) and says how many it removed.
 func (s *Legacy) Sweep(ctx context.Context, limit int) (int, error) {
 	k := &s.Keys
+	if err := s.permission.ask(ctx, s.Client, k.Deadlines, s.lists); err != nil {
+		return 0, err
+	}
 	c := newCall(legacySweep, s.withRecoveries(k.Ready, k.Processing, k.Deadlines), 3).arg(s.now(), limit)
 	if s.MaxRecoveries > 0 {
 		c.arg(s.keep)
 	}
 	reply, err := c.run(ctx, s.Client)
+	s.permission.heed(err)
 	if err != nil {
 		return 0, err
 	}

@@ -37,6 +37,8 @@ var (
 	renewLeases  = load("renew.lua")
 	excuseLeases = load("excuse.lua")
 
+	probeCommands = load("probe.lua")
+
 	takeDead   = load("take.lua")
 	trimDead   = load("trim.lua")
 	forgetLost = load("forget.lua")

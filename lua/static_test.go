@@ -33,7 +33,7 @@ func luaFiles(t *testing.T) map[string]string {
 var scripts = []*script{
 	legacyReserve, legacySettle, legacyHandBack, legacySweep, legacyAudit, legacyAdopt, legacyRecall,
 	zsetReserve, zsetSettle, zsetHandBack, zsetMigrate, zsetAudit, zsetPublish, zsetDelay, renewLeases,
-	excuseLeases, forgetLost, lookUpLost, trimDead, takeDead, takeClaim, endClaim,
+	excuseLeases, forgetLost, lookUpLost, trimDead, takeDead, probeCommands, takeClaim, endClaim,
 }
 
 // Every file is loaded or included by a script, and what is sent holds no comment.

@@ -66,10 +66,13 @@ type base struct {
 	lease string // RetryAfter as the scripts take it
 	keep  string // how many seconds counts of lost workers are kept, as the scripts take it
 	wait  waiter
+
+	permission *permission
+	lists      string // "all" where messages in flight are in a list
 }
 
 func newBase(o Options) base {
-	b := base{Options: o}
+	b := base{Options: o, permission: &permission{}}
 	if o.RetryAfter > 0 {
 		b.lease = strconv.FormatInt(int64((o.RetryAfter+time.Second-1)/time.Second), 10)
 	}

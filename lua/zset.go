@@ -35,12 +35,16 @@ func (s *Zset) withDeadLetters(keys ...string) []string {
 // ambiguous error the messages it may have taken come back when their lease runs out.
 func (s *Zset) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error) {
 	k := &s.Keys
+	if err := s.permission.ask(ctx, s.Client, k.Reserved, s.lists); err != nil {
+		return flow.Reserved{}, err
+	}
 	keys := s.withRecoveries(s.withDeadLetters(k.Ready, k.Delayed, k.Reserved, k.Notify, k.Paused)...)
 	c := newCall(zsetReserve, keys, 10).
 		arg(s.now(), s.lease, req.Most, req.Bytes, req.FirstPop, req.Migration, req.Tokens)
 	s.count(c, req)
 	sent := time.Now()
 	reply, err := c.run(ctx, s.Client)
+	s.permission.heed(err)
 	if err != nil {
 		return flow.Reserved{}, err
 	}
@@ -210,11 +214,15 @@ func (s *Zset) Renew(ctx context.Context, handles []string) ([]flow.Result, erro
 // Sweep moves at most limit (1 to 1,000) due members to ready (Z2) and says how many it moved.
 func (s *Zset) Sweep(ctx context.Context, limit int) (int, error) {
 	k := &s.Keys
+	if err := s.permission.ask(ctx, s.Client, k.Reserved, s.lists); err != nil {
+		return 0, err
+	}
 	c := newCall(zsetMigrate, s.withRecoveries(k.Ready, k.Delayed, k.Reserved, k.Notify), 4).arg(s.now(), s.lease, limit)
 	if s.MaxRecoveries > 0 {
 		c.arg(s.keep)
 	}
 	reply, err := c.run(ctx, s.Client)
+	s.permission.heed(err)
 	if err != nil {
 		return 0, err
 	}

@@ -203,7 +203,7 @@ func TestACLPublisherCannotConsume(t *testing.T) {
 			Client: thief, Queues: []pool.Queue{{Name: "orders"}}, Layout: layout, KeyPrefix: s.prefix, Handler: ackAll, Logger: slog.New(logs),
 		})
 		p.until("it is told so", func(pool.QueueStats) bool {
-			return len(logs.With("reserving is held up", "can't run this command")) == 1
+			return len(logs.With("reserving is held up", "this user may not run")) == 1
 		})
 		must(t, p.stop())
 		if got := p.counts().Reserved; got != 0 {
