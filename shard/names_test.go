@@ -1,6 +1,8 @@
 package shard_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,6 +32,18 @@ func TestNamesAreFixed(t *testing.T) {
 		if diff := cmp.Diff(all, names(t, n)); diff != "" {
 			t.Errorf("%d shards (-want +got):\n%s", n, diff)
 		}
+	}
+}
+
+// TestNoNameChanges is the same for all names of up to 100 shards.
+func TestNoNameChanges(t *testing.T) {
+	t.Parallel()
+	hash := sha256.New()
+	for n := 1; n <= 100; n++ {
+		hash.Write([]byte(strings.Join(names(t, n), "\n") + "\n"))
+	}
+	if got, want := hex.EncodeToString(hash.Sum(nil)), "01fdba4cb9a842c1f347522b871807c34e4c8381881466f977e26aa664304eaa"; got != want {
+		t.Errorf("the names' hash is %s, want %s", got, want)
 	}
 }
 

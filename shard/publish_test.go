@@ -288,3 +288,21 @@ func TestConfigRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestByHeader is by key where that is a header.
+func TestByHeader(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, _ testredis.Backend, at target) {
+		at.Key = func(m publisher.Message) string { return m.Headers["tenant"] }
+		p, headers := at.open(t), map[string]string{"tenant": keyFor(3)}
+		if _, err := p.PublishWithHeaders(t.Context(), headers, urn, nil); err != nil {
+			t.Error(err)
+		}
+		if _, err := p.PublishBatch(t.Context(), []publisher.Message{{URN: urn, Headers: headers}}); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([shards]int64{3: 2}, at.counts(t)); diff != "" {
+			t.Errorf("messages in each shard (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -31,7 +31,7 @@ var layers = []row{
 
 	{"metrics", "pool router delivery envelope"}, // optional, as those below pool
 	{"health", "pool delivery"},
-	{"shard", "pool publisher router lua delivery envelope"},
+	{"shard", "pool publisher router lua delivery envelope"},                       // one queue over several
 	{"internal/handlertest", "pool publisher router routertest delivery envelope"}, // handlers in whole pools, in tests
 
 	{"pool", "reserver router acker scheduler lua delivery internal/flow internal/retry internal/slots envelope"},
