@@ -21,6 +21,10 @@ func (p *Publisher) PublishWithHeaders(
 	return id, p.group.publish(ctx, p.frame(body, headers))
 }
 
+// CarriesHeaders reports whether headers are stored with messages: in the legacy layout they are, in the zset layout not
+// (F4).
+func (p *Publisher) CarriesHeaders() bool { return p.zset == nil }
+
 // frame is the text to store for a body with headers.
 func (p *Publisher) frame(body string, headers map[string]string) string {
 	if p.zset == nil {

@@ -92,6 +92,9 @@ func (p *Publisher) Names() []string { return slices.Clone(p.names) }
 // For is the publisher of the key's shard, where the key is none that Config.Key could find in the message.
 func (p *Publisher) For(key string) *publisher.Publisher { return p.shards[Of(key, len(p.shards))] }
 
+// CarriesHeaders is that of publisher.Publisher, for all shards.
+func (p *Publisher) CarriesHeaders() bool { return p.shards[0].CarriesHeaders() }
+
 // Publish is that of publisher.Publisher, in the message's shard.
 func (p *Publisher) Publish(ctx context.Context, urn string, data any, opts ...publisher.Option) (string, error) {
 	return p.choose(urn, data, nil, opts).Publish(ctx, urn, data, opts...)

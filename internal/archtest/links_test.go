@@ -10,7 +10,7 @@ import (
 // core is what every program with a pool or a publisher links, and what it may bring with it. Each new name here is
 // somebody else's code in every such program.
 var (
-	core        = []string{"pool", "publisher", "router", "reserver", "acker", "scheduler", "lua", "delivery", "envelope", "health"}
+	core        = []string{"pool", "publisher", "router", "reserver", "acker", "scheduler", "lua", "delivery", "envelope", "health", "idempotency"}
 	coreModules = []string{
 		module, "github.com/redis/go-redis/v9", "github.com/cespare/xxhash/v2", "go.uber.org/atomic", // the client and its own
 		"github.com/cenkalti/backoff/v4", "github.com/sourcegraph/conc", "golang.org/x/sync", "golang.org/x/sys",
@@ -28,6 +28,7 @@ func TestTheCoreLinksNothingMore(t *testing.T) {
 	}{
 		{core, coreModules, ""},
 		{[]string{"metrics"}, nil, "github.com/prometheus/client_golang"},
+		{[]string{"tracing"}, nil, "go.opentelemetry.io/otel/trace"},
 	} {
 		args := []string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}
 		for _, p := range tc.packages {

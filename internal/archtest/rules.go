@@ -28,6 +28,7 @@ var layers = []row{
 	{"internal/modeltest", "lua internal/flow envelope"},                                                     // random sequences against a model, in tests
 	{"internal/faulttest", "pool publisher shard router delivery lua internal/flow internal/retry envelope"}, // whole pools, in tests
 	{"internal/securitytest", "pool publisher router delivery lua internal/flow internal/retry envelope"},    // the same, as other people see it
+	{"internal/handlertest", "pool shard publisher router routertest tracing idempotency delivery envelope"}, // handlers in whole pools, in tests
 
 	{"metrics", "pool router delivery envelope"}, // optional, as those below pool
 	{"health", "pool delivery"},
@@ -37,7 +38,7 @@ var layers = []row{
 	{"pool", "reserver router acker scheduler lua delivery internal/flow internal/retry internal/slots envelope"},
 
 	// Optional parts: linked only when imported, so nothing above may be in their way.
-	{"tracing", "publisher router delivery internal/flow envelope"},
+	{"tracing", "publisher router delivery envelope"},
 	{"idempotency", "router lua delivery envelope"},
 	{"redrive", "publisher lua delivery internal/flow internal/retry envelope"},
 	{"routertest", "router delivery internal/flow envelope"}, // for users' tests
@@ -84,10 +85,11 @@ type gate struct {
 var gates = []gate{
 	{
 		"github.com/redis/go-redis",
-		"cmd/... bench/... examples/... pool shard idempotency redrive publisher lua internal/testredis internal/redisproc internal/yardstick internal/doctor",
+		"cmd/... bench/... examples/... pool shard idempotency redrive tracing publisher lua internal/testredis internal/redisproc internal/yardstick internal/doctor",
 		"the actors must work on any store",
 	},
 	{"github.com/prometheus", "metrics bench/... examples/... cmd/...", "it is linked only where metrics is imported"},
+	{"go.opentelemetry.io", "tracing bench/... examples/... cmd/...", "it is linked only where tracing is imported"},
 	{"testing", "bench/... internal/testredis internal/testlog internal/faultproxy", "it belongs in no program"},
 	{"github.com/alicebob/miniredis", "cmd/... bench/... internal/testredis", "it belongs in no program but the load test"},
 	{"go.uber.org/goleak", "internal/testredis", "it belongs in no program"},
