@@ -53,6 +53,8 @@ var (
 		{ofQueue("leases_renewed_total", "Leases renewed, by message."), func(q *pool.QueueStats) int64 { return q.Renewed }},
 		{ofQueue("leases_lost_total", "Messages whose lease was lost before they were settled."), func(q *pool.QueueStats) int64 { return q.Lost }},
 		{ofQueue("orphans_adopted_total", "Orphans given a deadline."), func(q *pool.QueueStats) int64 { return q.Adopted }},
+		{ofQueue("workers_lost_total", "Messages given up because workers were lost with them (MaxRecoveries)."), func(q *pool.QueueStats) int64 { return q.WorkersLost }},
+		{ofQueue("dead_letters_discarded_total", "Dead letters discarded because of DeadLetterLimits."), func(q *pool.QueueStats) int64 { return q.Discarded }},
 		{ofQueue("reconnects_total", "Times Redis served the queue again after it had been away."), func(q *pool.QueueStats) int64 { return q.Reconnects }},
 	}
 
