@@ -21,7 +21,7 @@
 //     the whole time, waits included.
 //  2. Recovery: right inside of what looks on, so that a panic of anything further in is an error there. Without it a
 //     panic passes through them; the pool treats it the same either way.
-//  3. What refuses messages by their content, before they cost anything.
+//  3. What refuses messages by their content (schema), before they cost anything.
 //  4. What makes messages wait or postpones them, before their own time begins.
 //  5. What remembers messages (idempotency): it must not note one that then waits.
 //  6. Timeout, Timeouts: innermost, so that the time is the handler's own.

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/babelpool/babelpool/internal/jsonpath"
 )
 
 // PayloadError is the failure of a message whose data does not fit the type its handler takes. Typed dead-letters
@@ -39,7 +40,7 @@ const mostDepth = 16
 // about each member alone: the one that fails by itself is at fault. It is asked as often as a payload is bad, and a
 // bad payload does not come again.
 func payloadError(data string, err error, decode func(data string) error) *PayloadError {
-	at := place{path: "$", value: strings.TrimLeft(data, " \t\r\n"), err: err}
+	at := place{path: jsonpath.Root, value: strings.TrimLeft(data, " \t\r\n"), err: err}
 	for range mostDepth {
 		inner, ok := at.faulty(decode)
 		if !ok {
@@ -76,12 +77,12 @@ func (p place) faulty(decode func(string) error) (inner place, ok bool) {
 	values := json.NewDecoder(strings.NewReader(p.value))
 	_, _ = values.Token()
 	for i := 0; values.More(); i++ {
-		name, step := "", "["+strconv.Itoa(i)+"]"
+		name, step := "", jsonpath.Index(i)
 		if open == "{" {
 			token, _ := values.Token()
 			key, _ := token.(string)
 			quoted, _ := json.Marshal(key)
-			name, step = string(quoted)+":", member(key)
+			name, step = string(quoted)+":", jsonpath.Key(key)
 		}
 		var raw json.RawMessage
 		if values.Decode(&raw) != nil {
@@ -93,20 +94,6 @@ func (p place) faulty(decode func(string) error) (inner place, ok bool) {
 		}
 	}
 	return place{}, false
-}
-
-// member is the step of a path to a member of an object.
-func member(key string) string {
-	for i, c := range key {
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return "[" + strconv.Quote(key) + "]"
-		}
-	}
-	if key == "" {
-		return `[""]`
-	}
-	return "." + key
 }
 
 // expectation says what should have stood where err arose, without what did stand there.

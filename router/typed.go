@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/babelpool/babelpool/delivery"
+	"github.com/babelpool/babelpool/internal/jsonpath"
 )
 
 // TypedOption changes what Typed accepts.
@@ -79,5 +80,5 @@ func invalid(err error) error {
 	if own := new(PayloadError); errors.As(err, &own) {
 		return err
 	}
-	return &PayloadError{Path: "$", Expected: err.Error(), Err: err}
+	return &PayloadError{Path: jsonpath.Root, Expected: err.Error(), Err: err}
 }

@@ -25,15 +25,14 @@ var layers = []row{
 	{"bench/...", everything},
 	{"examples/...", public}, // readers copy them, and nobody else can import internal packages
 	{".", ""},
-	{"internal/modeltest", "lua internal/flow envelope"},                                                     // random sequences against a model, in tests
-	{"internal/faulttest", "pool publisher shard router delivery lua internal/flow internal/retry envelope"}, // whole pools, in tests
-	{"internal/securitytest", "pool publisher router delivery lua internal/flow internal/retry envelope"},    // the same, as other people see it
-	{"internal/handlertest", "pool shard publisher router routertest tracing idempotency delivery envelope"}, // handlers in whole pools, in tests
+	{"internal/modeltest", "lua internal/flow envelope"},                                                            // random sequences against a model, in tests
+	{"internal/faulttest", "pool publisher shard router delivery lua internal/flow internal/retry envelope"},        // whole pools, in tests
+	{"internal/securitytest", "pool publisher router delivery lua internal/flow internal/retry envelope"},           // the same, as other people see it
+	{"internal/handlertest", "pool shard publisher router routertest tracing idempotency schema delivery envelope"}, // handlers in whole pools, in tests
 
 	{"metrics", "pool router delivery envelope"}, // optional, as those below pool
 	{"health", "pool delivery"},
-	{"shard", "pool publisher router lua delivery envelope"},                       // one queue over several
-	{"internal/handlertest", "pool publisher router routertest delivery envelope"}, // handlers in whole pools, in tests
+	{"shard", "pool publisher router lua delivery envelope"}, // one queue over several
 
 	{"pool", "reserver router acker scheduler lua delivery internal/flow internal/retry internal/slots envelope"},
 
@@ -41,6 +40,7 @@ var layers = []row{
 	{"tracing", "publisher router delivery envelope"},
 	{"idempotency", "router lua delivery envelope"},
 	{"redrive", "publisher lua delivery internal/flow internal/retry envelope"},
+	{"schema", "routertest router delivery internal/jsonpath envelope"},
 	{"routertest", "router delivery internal/flow envelope"}, // for users' tests
 
 	{"publisher", "lua internal/flow envelope"},
@@ -49,7 +49,7 @@ var layers = []row{
 	{"internal/chaos", "internal/redisproc internal/faultproxy internal/retry"}, // the load test's faults
 
 	{"reserver", "delivery internal/flow internal/retry internal/slots envelope"},
-	{"router", "delivery internal/flow internal/retry internal/slots envelope"},
+	{"router", "delivery internal/flow internal/retry internal/slots internal/jsonpath envelope"},
 	{"acker", "delivery internal/flow internal/retry internal/slots envelope"},
 	{"scheduler", "delivery internal/flow internal/retry internal/slots envelope"},
 
@@ -58,6 +58,7 @@ var layers = []row{
 	{"internal/flow", "envelope"},
 	{"internal/retry", ""},
 	{"internal/slots", ""},
+	{"internal/jsonpath", ""},
 	{"envelope", ""},
 
 	{"internal/archtest", ""},
