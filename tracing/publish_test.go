@@ -164,7 +164,8 @@ func TestTraceIDOfAPublish(t *testing.T) {
 	const own = "11111111-2222-4333-8444-555555555555"
 	for _, tc := range []struct {
 		name               string
-		handled, span      bool // the context is a handler's; has a span of the program's own
+		handled, span      bool              // the context is a handler's; has a span of the program's own
+		came               map[string]string // headers of the handled message
 		opts               []publisher.Option
 		headers            map[string]string
 		wantID, wantParent string // "" = the span's own; "span" = the program's own
@@ -175,6 +176,7 @@ func TestTraceIDOfAPublish(t *testing.T) {
 		{name: "a blank trace_id", opts: []publisher.Option{publisher.WithTraceID(" ")}},
 		{name: "a trace_id in a span", span: true, opts: []publisher.Option{publisher.WithTraceID(own)}, wantID: own, wantParent: "span"},
 		{name: "in a handler", handled: true, wantID: traceID, wantParent: "span"},
+		{name: "in a handler of another trace", handled: true, came: map[string]string{"traceparent": traceparent}, wantID: traceID, wantParent: "span"},
 		{name: "a trace_id in a handler", handled: true, opts: []publisher.Option{publisher.WithTraceID(own)}, wantID: own, wantParent: "span"},
 		{name: "a header", headers: map[string]string{"traceparent": traceparent}, wantParent: "b7ad6b7169203331"},
 		{
@@ -218,7 +220,7 @@ func TestTraceIDOfAPublish(t *testing.T) {
 				if tc.handled {
 					run = tracing.Middleware(cfg)(delivery.HandlerFunc(publish)).Handle
 				}
-				if err := run(ctx, message(nil)); err != nil {
+				if err := run(ctx, message(func(d *delivery.Delivery) { d.Headers = tc.came })); err != nil {
 					t.Fatal(err)
 				}
 				span := spans.GetSpans()[0]

@@ -70,8 +70,7 @@ func crash(v any) error {
 // end ends a span, with the error if there is one: the event has the error that a dead letter would record (D2), the status
 // all that was said.
 func end(span trace.Span, err error, opts ...trace.EventOption) {
-	// Deferred, since an error's own methods may panic. Not directly, or End would record that panic and those that run.
-	defer func() { span.End() }()
+	defer span.End() // also when an error's own method panics, which End then records
 	if err != nil && span.IsRecording() {
 		span.RecordError(delivery.Reason(err), opts...)
 		span.SetStatus(codes.Error, err.Error())
