@@ -40,11 +40,17 @@ func NewLegacy(o Options) *Legacy {
 	return s
 }
 
+// AskPermission asks whether this user may run all that the scripts run, unless it is known. Reserve and Sweep do it by
+// themselves; they take nothing before it is granted.
+func (s *Legacy) AskPermission(ctx context.Context) error {
+	return s.permission.ask(ctx, s.Client, s.Keys.Deadlines, s.lists)
+}
+
 // Reserve sweeps expired leases and reserves what the request allows (L2, L3). The call is sent once: beside an
 // ambiguous error stands its name, by which Recall finds the messages it may have taken.
 func (s *Legacy) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error) {
 	k := &s.Keys
-	if err := s.permission.ask(ctx, s.Client, k.Deadlines, s.lists); err != nil {
+	if err := s.AskPermission(ctx); err != nil {
 		return flow.Reserved{}, err
 	}
 	token := newToken()
@@ -198,7 +204,7 @@ func (s *Legacy) Renew(ctx context.Context, handles []string) ([]flow.Result, er
 // Sweep returns at most limit (1 to 1,000) expired leases to ready (L3) and says how many it removed.
 func (s *Legacy) Sweep(ctx context.Context, limit int) (int, error) {
 	k := &s.Keys
-	if err := s.permission.ask(ctx, s.Client, k.Deadlines, s.lists); err != nil {
+	if err := s.AskPermission(ctx); err != nil {
 		return 0, err
 	}
 	c := newCall(legacySweep, s.withRecoveries(k.Ready, k.Processing, k.Deadlines), 3).arg(s.now(), limit)

@@ -47,6 +47,8 @@ type Store interface {
 
 	Depth(ctx context.Context) (flow.Depth, error)
 
+	AskPermission(ctx context.Context) error
+
 	Paused(ctx context.Context) (bool, error)
 	Pause(ctx context.Context) error
 	Resume(ctx context.Context) error

@@ -31,11 +31,17 @@ func (s *Zset) withDeadLetters(keys ...string) []string {
 	return keys
 }
 
+// AskPermission asks whether this user may run all that the scripts run, unless it is known. Reserve and Sweep do it by
+// themselves; they take nothing before it is granted.
+func (s *Zset) AskPermission(ctx context.Context) error {
+	return s.permission.ask(ctx, s.Client, s.Keys.Reserved, s.lists)
+}
+
 // Reserve promotes what is due and reserves what the request allows (Z2, Z3). The call is sent once: on an
 // ambiguous error the messages it may have taken come back when their lease runs out.
 func (s *Zset) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error) {
 	k := &s.Keys
-	if err := s.permission.ask(ctx, s.Client, k.Reserved, s.lists); err != nil {
+	if err := s.AskPermission(ctx); err != nil {
 		return flow.Reserved{}, err
 	}
 	keys := s.withRecoveries(s.withDeadLetters(k.Ready, k.Delayed, k.Reserved, k.Notify, k.Paused)...)
@@ -214,7 +220,7 @@ func (s *Zset) Renew(ctx context.Context, handles []string) ([]flow.Result, erro
 // Sweep moves at most limit (1 to 1,000) due members to ready (Z2) and says how many it moved.
 func (s *Zset) Sweep(ctx context.Context, limit int) (int, error) {
 	k := &s.Keys
-	if err := s.permission.ask(ctx, s.Client, k.Reserved, s.lists); err != nil {
+	if err := s.AskPermission(ctx); err != nil {
 		return 0, err
 	}
 	c := newCall(zsetMigrate, s.withRecoveries(k.Ready, k.Delayed, k.Reserved, k.Notify), 4).arg(s.now(), s.lease, limit)
