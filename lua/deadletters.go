@@ -18,6 +18,8 @@ const MostTaken = 500
 type DeadLetters struct {
 	Client redis.UniversalClient
 	Keys   Keys
+
+	permission permission
 }
 
 // Len is how many there are.
@@ -59,6 +61,10 @@ func (d *DeadLetters) Shares(target Keys) bool {
 // stands beside records and is not looked at without a target. It may be sent again after a lost reply: what was moved is
 // not there any more, and is then told as such.
 func (d *DeadLetters) Take(ctx context.Context, target *Keys, records, texts []string) ([]bool, error) {
+	// A script that is refused a command half-way would lose the records it has removed.
+	if err := d.permission.ask(ctx, d.Client, d.Keys.Deadlines+d.Keys.Reserved, "all"); err != nil { // one of the two is empty
+		return nil, err
+	}
 	keys, letters := []string{d.Keys.DeadLetters}, ""
 	add := func(letter, key string) {
 		if key != "" {
