@@ -86,6 +86,7 @@ func (d *DeadLetters) Take(ctx context.Context, target *Keys, records, texts []s
 		c.arg(&records[i], text)
 	}
 	reply, err := c.run(ctx, d.Client)
+	d.permission.heed(err)
 	if err != nil {
 		return nil, err
 	}

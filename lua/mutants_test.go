@@ -138,6 +138,9 @@ func TestMutantsAreCaught(t *testing.T) { // L4, L8, L9, Z4, Z5, Z10, Z11, D3, B
 		"B21 legacy: a renewal undoes an excuse":          {renewLeases, "elseif string.byte(held[i], -2) ~= point then", "else", excusedLeaseIsNotCounted},
 		"B21 zset: a renewal undoes an excuse":            {renewLeases, "elseif string.byte(held[i], -2) ~= point then", "else", excusedLeaseIsNotCounted},
 		"B21 legacy: the count outlives an ack":           {forgetLost, "variadic('HDEL', recoveries, fields)\n", "\n", settlementEndsTheCount},
+		"D1 legacy: what is gone is put in ready":         {takeDead, "    values[i] = false\n", "\n", takesWhatIsThere},
+		"D1 legacy: what was taken stays":                 {takeDead, "remove(dead, want, #values, values, ARGV[1])\n", "want = setmetatable({}, {__index = function() return 0 end})\n", takesWhatIsThere},
+		"D1 zset: a dead letter's token stays":            {takeDead, "redis.call('LTRIM', bell, 0, left - 1)", "", takesWhatIsThere},
 		"B42 legacy: the newest are discarded":            {trimDead, "redis.call('LTRIM', dead, drop, -1)", "redis.call('LTRIM', dead, 0, -drop - 1)", countOfDeadLetters},
 		"B42 zset: tokens stay behind":                    {trimDead, "redis.call('LTRIM', bell, 0, left - 1)", "", countOfDeadLetters},
 	} {
