@@ -37,7 +37,11 @@ func messageOf(stored string) message {
 		m.Bad = err.Error()
 		return m
 	}
-	m.ID, m.URN, m.Attempts, m.AgeS = env.Meta.ID, env.URN, env.Attempts, ageOf(stored)
+	m.ID, m.URN, m.Attempts = env.Meta.ID, env.URN, env.Attempts
+	if env.Meta.CreatedAt > 0 {
+		age := max(0, time.Since(time.UnixMilli(env.Meta.CreatedAt)).Seconds())
+		m.AgeS = &age
+	}
 	return m
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"github.com/babelpool/babelpool/envelope"
 	"github.com/babelpool/babelpool/lua"
 )
 
@@ -78,21 +77,18 @@ func (a *app) showStats(ctx context.Context, g *gauges) error {
 
 // gauges read queues.
 type gauges struct {
-	client redis.UniversalClient
 	layout string
 	names  []string
 	stores []lua.Store
-	keys   []lua.Keys
 }
 
 func (a *app) gauges(client redis.UniversalClient, names []string) (*gauges, error) {
-	g := &gauges{client: client, layout: a.flags.layout.String(), names: names}
+	g := &gauges{layout: a.flags.layout.String(), names: names}
 	for _, name := range names {
 		keys, err := a.flags.keys(name)
 		if err != nil {
 			return nil, err
 		}
-		g.keys = append(g.keys, keys)
 		g.stores = append(g.stores, lua.New(a.flags.layout, lua.Options{Client: client, Keys: keys}))
 	}
 	return g, nil
@@ -110,25 +106,13 @@ func (g *gauges) read(ctx context.Context) ([]queueStats, error) {
 			return nil, fmt.Errorf("queue %q: %w", name, err)
 		}
 		s.Ready, s.InFlight, s.Delayed, s.DeadLetters = d.Ready, d.InFlight, d.Delayed, d.DeadLetters
-		if head, err := g.client.LIndex(ctx, g.keys[i].Ready, 0).Result(); err == nil {
-			s.OldestAgeS = ageOf(head)
+		if d.Oldest > 0 {
+			age := max(0, time.Since(time.UnixMilli(d.Oldest)).Seconds())
+			s.OldestAgeS = &age
 		}
 		all[i] = s
 	}
 	return all, nil
-}
-
-// ageOf is the age of a stored message by its created_at; nil when it has none.
-func ageOf(stored string) *float64 {
-	if frame, framed := envelope.Unframe(stored); framed {
-		stored = frame.Body
-	}
-	env, err := envelope.Decode(stored)
-	if err != nil || env.Meta.CreatedAt <= 0 {
-		return nil
-	}
-	age := max(0, time.Since(time.UnixMilli(env.Meta.CreatedAt)).Seconds())
-	return &age
 }
 
 // statsTable draws queues; trends is what --watch knows besides, or nil.

@@ -66,7 +66,7 @@ func (e *examination) examine(ctx context.Context, s *server) []Finding {
 
 func (e *examination) slot() {
 	if err := e.queue.Keys.CheckSlot(e.queue.Name); err != nil {
-		e.add(Problem, "cluster-slot", "Publish and consume under a name with a hash tag; move what is here with `babelpool move`.", "%s", err)
+		e.add(Problem, "cluster-slot", "Drain it outside the cluster, then publish and consume under a name with a hash tag.", "%s", err)
 		return
 	}
 	e.add(OK, "cluster-slot", "", "all keys are in slot %d", lua.Slot(e.queue.Keys.Ready))
@@ -123,7 +123,7 @@ func (e *examination) orphans(ctx context.Context) {
 	switch {
 	case e.queue.Layout == flow.Zset:
 		if a.Endless > 0 {
-			e.add(Problem, "orphans", "A consumer without retry_after reserved them. Stop it; release them with `babelpool adopt`.",
+			e.add(Problem, "orphans", "A consumer without retry_after reserved them. Stop it; then ZADD the key with XX and score 0 for each, and a sweep returns it.",
 				"%d reserved messages never expire", a.Endless)
 			return
 		}

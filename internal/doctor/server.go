@@ -71,7 +71,7 @@ func (s *server) version() {
 		s.add(Problem, "version", "Upgrade to Redis 6.2 or newer; pools refuse this one (R5).", "Redis %q", version)
 		return
 	}
-	s.add(OK, "version", "", "Redis %s", strconv.QuoteToGraphic(version))
+	s.add(OK, "version", "", "Redis %s", quoteText(version))
 }
 
 // old is false for a version that cannot be read: other servers that speak the protocol have their own.
