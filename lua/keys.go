@@ -150,14 +150,22 @@ func Slot(key string) int {
 	}
 	var crc uint16
 	for i := range len(key) {
-		crc ^= uint16(key[i]) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
+		crc = crc<<8 ^ crcs[byte(crc>>8)^key[i]]
 	}
 	return int(crc % 16384)
 }
+
+// crcs holds, for each byte, what it adds to the CRC16 of Redis Cluster, whose polynomial is 0x1021.
+var crcs = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			carry := crc&0x8000 != 0
+			if crc <<= 1; carry {
+				crc ^= 0x1021
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()

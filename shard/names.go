@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/babelpool/babelpool/lua"
 )
@@ -31,21 +32,27 @@ func Names(queue string, n int) ([]string, error) {
 	case n < 1 || n > most:
 		return nil, fmt.Errorf("%w: %d shards of %q are not from 1 to %d", ErrNames, n, queue, most)
 	}
-	place := make(map[int]int, n) // slot → shard
-	for i := range n {
-		place[(2*i+1)*slots/(2*n)] = i
-	}
+	tags := tagsBySlot()
 	names := make([]string, n)
-	for number := 0; len(place) > 0; number++ { // every slot is that of a number below 110,000
-		tag := strconv.Itoa(number)
-		slot := lua.Slot(tag)
-		if i, ok := place[slot]; ok {
-			names[i] = queue + ":{" + tag + "}"
-			delete(place, slot)
-		}
+	for i := range names {
+		names[i] = queue + ":{" + strconv.Itoa(tags[(2*i+1)*slots/(2*n)]) + "}"
 	}
 	return names, nil
 }
+
+// tagsBySlot holds, for each slot, the smallest number that is in it. The search takes some milliseconds, once.
+var tagsBySlot = sync.OnceValue(func() (tags [slots]int) {
+	for i := range tags {
+		tags[i] = -1
+	}
+	for number, left := 0, slots; left > 0; number++ { // ends below 110,000
+		if slot := lua.Slot(strconv.Itoa(number)); tags[slot] < 0 {
+			tags[slot] = number
+			left--
+		}
+	}
+	return tags
+})
 
 // Of is the shard, from 0 on, to which a key belongs when there are n: floor(slot·n / 16384), where slot is the key's
 // slot as Redis's own CLUSTER KEYSLOT computes it, so that every client of a cluster can. The same key has the same shard

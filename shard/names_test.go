@@ -113,9 +113,9 @@ func TestNamesRefused(t *testing.T) {
 // clients compute.
 func TestKeysAreSpread(t *testing.T) {
 	t.Parallel()
-	const keys = 60000
+	const keys = 20000
 	for _, form := range []string{"%d", "customer-%d", "%08d", "user:%x@example.org"} {
-		for _, n := range []int{1, 3, 4, 12, 16, 30} {
+		for _, n := range []int{3, 12, 30} {
 			counts := make([]int, n)
 			for i := range keys {
 				counts[shard.Of(fmt.Sprintf(form, i), n)]++
