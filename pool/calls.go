@@ -23,6 +23,7 @@ const (
 	CallRenew    = "renew"
 	CallSweep    = "sweep" // where no reserve does it in passing
 	CallAudit    = "audit"
+	CallTrim     = "trim" // discards dead letters beyond the limits
 )
 
 // Call is one call to Redis that a pool has made: one run of a script, or several where a batch is larger than one run
@@ -110,6 +111,14 @@ func (c *calls) Audit(ctx context.Context) (flow.Audit, error) {
 	found, err := c.Store.Audit(ctx)
 	c.made(CallAudit, int(found.InFlight), began, err)
 	return found, err
+}
+
+// Trim is the Store's.
+func (c *calls) Trim(ctx context.Context, limits flow.DeadLetterLimits) (discarded int, more bool, err error) {
+	began := time.Now()
+	discarded, more, err = c.Store.Trim(ctx, limits)
+	c.made(CallTrim, discarded, began, err)
+	return discarded, more, err
 }
 
 // made notes a call.

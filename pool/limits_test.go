@@ -31,9 +31,10 @@ func TestB42DeadLettersStayWithinLimits(t *testing.T) {
 			},
 		} {
 			r.logs = &recorder{}
+			o := &told{}
 			r.must(r.Client.Del(t.Context(), r.keys.dead, r.keys.dead+":notify").Err())
 			cfg := r.config(function(func(context.Context, *delivery.Delivery) error { return delivery.DeadLetter(large) }))
-			cfg.DeadLetterLimits = tc.limits
+			cfg.DeadLetterLimits, cfg.OnCall = tc.limits, o.onCall
 			r.push(bodies(n)...)
 			p := r.start(cfg)
 			p.settled(n)
@@ -44,6 +45,7 @@ func TestB42DeadLettersStayWithinLimits(t *testing.T) {
 			if st.Discarded != int64(n-len(s.Dead)) || st.DeadLettered != n {
 				t.Errorf("%s: %d dead-lettered, %d discarded, %d left", name, st.DeadLettered, st.Discarded, len(s.Dead))
 			}
+			wantEqual(t, name+": told of", o.messages()[pool.CallTrim], n-len(s.Dead))
 			if r.layout == pool.Zset && s.DeadNotify != len(s.Dead) {
 				t.Errorf("%s: %d tokens beside %d dead letters", name, s.DeadNotify, len(s.Dead))
 			}

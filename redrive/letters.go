@@ -105,7 +105,8 @@ const window = lua.MostTaken
 var errEnough = errors.New("redrive: enough")
 
 // walk shows visit the records that are there now, a window at a time, oldest first. visit returns how many of the
-// window are gone now, because it has removed them or somebody else has.
+// window are gone now, because it has removed them or somebody else has. Where others remove records between two windows,
+// as many are passed over and stay; the next walk sees them.
 func (d *DeadLetters) walk(ctx context.Context, visit func(letters []Letter) (gone int, err error)) error {
 	left, err := d.list.Len(ctx)
 	at := int64(0)
