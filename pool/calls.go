@@ -27,7 +27,7 @@ const (
 )
 
 // Call is one call to Redis that a pool has made: one run of a script, or several where a batch is larger than one run
-// carries.
+// carries. Calls that a stop cuts off are not told of.
 type Call struct {
 	Queue    string // logical name
 	Layout   Layout
@@ -53,7 +53,7 @@ type calls struct {
 func (c *calls) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Reserved, error) {
 	began := time.Now()
 	got, err := c.Store.Reserve(ctx, req)
-	c.made(CallReserve, taken(got), began, err)
+	c.made(ctx, CallReserve, taken(got), began, err)
 	return got, err
 }
 
@@ -61,7 +61,7 @@ func (c *calls) Reserve(ctx context.Context, req flow.ReserveRequest) (flow.Rese
 func (c *calls) Recall(ctx context.Context, call string, sent time.Time) (flow.Reserved, error) {
 	began := time.Now()
 	got, err := c.Store.Recall(ctx, call, sent)
-	c.made(CallRecall, taken(got), began, err)
+	c.made(ctx, CallRecall, taken(got), began, err)
 	return got, err
 }
 
@@ -77,7 +77,7 @@ func taken(got flow.Reserved) int {
 func (c *calls) Settle(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error) {
 	began := time.Now()
 	results, err := c.Store.Settle(ctx, settled)
-	c.made(CallSettle, len(settled), began, err)
+	c.made(ctx, CallSettle, len(settled), began, err)
 	return results, err
 }
 
@@ -85,7 +85,7 @@ func (c *calls) Settle(ctx context.Context, settled []flow.Settlement) ([]flow.R
 func (c *calls) HandBack(ctx context.Context, held []*flow.Reservation) ([]flow.Result, error) {
 	began := time.Now()
 	results, err := c.Store.HandBack(ctx, held)
-	c.made(CallHandBack, len(held), began, err)
+	c.made(ctx, CallHandBack, len(held), began, err)
 	return results, err
 }
 
@@ -93,7 +93,7 @@ func (c *calls) HandBack(ctx context.Context, held []*flow.Reservation) ([]flow.
 func (c *calls) Renew(ctx context.Context, handles []string) ([]flow.Result, error) {
 	began := time.Now()
 	results, err := c.Store.Renew(ctx, handles)
-	c.made(CallRenew, len(handles), began, err)
+	c.made(ctx, CallRenew, len(handles), began, err)
 	return results, err
 }
 
@@ -101,7 +101,7 @@ func (c *calls) Renew(ctx context.Context, handles []string) ([]flow.Result, err
 func (c *calls) Sweep(ctx context.Context, limit int) (int, error) {
 	began := time.Now()
 	moved, err := c.Store.Sweep(ctx, limit)
-	c.made(CallSweep, moved, began, err)
+	c.made(ctx, CallSweep, moved, began, err)
 	return moved, err
 }
 
@@ -109,7 +109,7 @@ func (c *calls) Sweep(ctx context.Context, limit int) (int, error) {
 func (c *calls) Audit(ctx context.Context) (flow.Audit, error) {
 	began := time.Now()
 	found, err := c.Store.Audit(ctx)
-	c.made(CallAudit, int(found.InFlight), began, err)
+	c.made(ctx, CallAudit, int(found.InFlight), began, err)
 	return found, err
 }
 
@@ -117,13 +117,15 @@ func (c *calls) Audit(ctx context.Context) (flow.Audit, error) {
 func (c *calls) Trim(ctx context.Context, limits flow.DeadLetterLimits) (discarded int, more bool, err error) {
 	began := time.Now()
 	discarded, more, err = c.Store.Trim(ctx, limits)
-	c.made(CallTrim, discarded, began, err)
+	c.made(ctx, CallTrim, discarded, began, err)
 	return discarded, more, err
 }
 
-// made notes a call.
-func (c *calls) made(op string, messages int, began time.Time, err error) {
+// made notes a call, unless the pool itself gave it up, because it stops: that says nothing about Redis.
+func (c *calls) made(ctx context.Context, op string, messages int, began time.Time, err error) {
 	switch {
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
+		return
 	case err == nil:
 		c.counters.Answered(true)
 	case away(err):

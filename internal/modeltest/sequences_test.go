@@ -69,7 +69,7 @@ func TestSequencesFollowTheModel(t *testing.T) {
 
 // report says what the rounds did, and fails where something was never reached.
 func (s *stats) report(t *testing.T, layout flow.Layout) {
-	if t.Failed() {
+	if t.Failed() || testing.Short() { // too few sequences to count on anything
 		return
 	}
 	t.Logf("%d sequences (%d big), %d calls, %d cut; late %d, repeated %d, missing %d, left %d; %d settlements in two calls",
