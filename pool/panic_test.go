@@ -153,7 +153,7 @@ func TestPanics(t *testing.T) {
 		mux.Use(m.middleware)
 		var stacks atomic.Int64
 		cfg := r.config(mux)
-		cfg.Concurrency, cfg.Prefetch, cfg.RetryAfter = 8, 64, 2*time.Second
+		cfg.Concurrency, cfg.Prefetch, cfg.RetryAfter = 8, 64, 6*time.Second // none may run out, but those of what is left
 		cfg.MaxAttempts, cfg.LegacyRetry, cfg.BackoffPolicy = mostAttempts, pool.Requeue, m.policy
 		cfg.OnUnknownURN = m.onUnknownURN
 		cfg.OnError = func(ctx context.Context, err error, env envelope.Envelope, raw string) {
