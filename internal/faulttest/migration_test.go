@@ -45,7 +45,8 @@ func moveSlots(t *testing.T, layout pool.Layout, limit time.Duration) {
 	<-loaded
 	r.awaitAllDone()
 	r.awaitEmpty()
-	if p.logs.count("reserving is held up") == 0 || p.logs.count("settling is held up") == 0 {
+	// Whether a loop notices depends on what it had to do meanwhile: a reserver may be waiting for a message all the time.
+	if p.logs.count("reserving is held up")+p.logs.count("settling is held up") == 0 {
 		t.Error("no move was noticed: the test has shown nothing")
 	}
 	p.logs.inPairs(t)
