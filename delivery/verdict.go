@@ -33,6 +33,34 @@ func (e *RetryError) Unwrap() error { return e.Err }
 // message comes back after retryAfter, or at once where failures are requeued.
 func RetryAfter(d time.Duration, err error) error { return &RetryError{Delay: d, Err: err} }
 
+// PostponeError is the verdict of Postpone.
+type PostponeError struct {
+	// Delay is how long the message should wait before its next delivery.
+	Delay time.Duration
+	// Err is the reason; it may be nil.
+	Err error
+}
+
+// Error says the verdict and its reason.
+func (e *PostponeError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("postponed for %s", e.Delay)
+	}
+	return fmt.Sprintf("postponed for %s: %s", e.Delay, e.Err)
+}
+
+// Unwrap is the reason.
+func (e *PostponeError) Unwrap() error { return e.Err }
+
+// Postpone puts a message off for d: it was not its turn, because a limit is reached say. That is no failure: nothing is
+// charged, MaxAttempts does not see it, OnError is not told, and the next delivery has the same number (Z7). d is rounded
+// up to whole seconds; below zero counts as zero, and more than 30 days as 30 days (Z6).
+//
+// In the zset layout the message goes to delayed. In the legacy layout, which has no delayed messages, it stays in flight,
+// where its lease ends after d, and comes back then like one whose worker died; so d counts among the messages in flight,
+// and an idle queue takes up to a second longer.
+func Postpone(d time.Duration, err error) error { return &PostponeError{Delay: d, Err: err} }
+
 // DeadLetterError is the verdict of DeadLetter.
 type DeadLetterError struct {
 	// Err is the handler's reason; it may be nil.
@@ -63,6 +91,10 @@ func Reason(err error) error {
 	var retry *RetryError
 	if errors.As(err, &retry) && retry.Err != nil {
 		return retry.Err
+	}
+	var put *PostponeError
+	if errors.As(err, &put) && put.Err != nil {
+		return put.Err
 	}
 	return err
 }

@@ -36,8 +36,9 @@ func (g *guard) claimed(ctx context.Context, next delivery.Handler, d *delivery.
 	return g.once(run, next, d)
 }
 
-// busy is the verdict on a message that another worker is handling: it must come again, since the other may fail.
-func busy(delay time.Duration) error { return delivery.RetryAfter(delay, ErrClaimed) }
+// busy is the verdict on a message that another worker is handling: it must come again, since the other may fail. Nothing
+// of it has failed.
+func busy(delay time.Duration) error { return delivery.Postpone(delay, ErrClaimed) }
 
 // renew extends a claim until ctx ends. As with leases, it is lost only when another has it: one that ran out, while Redis
 // was away, is taken anew.

@@ -74,7 +74,7 @@ func TestOneAtATime(t *testing.T) {
 
 // delay is how long a verdict puts a message off; -1 for other errors.
 func delay(err error) time.Duration {
-	var later *delivery.RetryError
+	var later *delivery.PostponeError
 	if !errors.As(err, &later) {
 		return -1
 	}

@@ -40,9 +40,8 @@ type Config struct {
 	// of it. Defaults to 30 s.
 	ClaimExpiry time.Duration
 
-	// ClaimDelay is how long a message waits that another worker is handling, as by delivery.RetryAfter: in the zset
-	// layout. In the legacy layout it comes back after its lease, or at once where failures are requeued. Each time it is
-	// charged an attempt, so with MaxAttempts leave room for as many as a handler takes. Defaults to 5 s.
+	// ClaimDelay is how long a message waits that another worker is handling, as by delivery.Postpone: it is
+	// charged no attempt. Defaults to 5 s.
 	ClaimDelay time.Duration
 
 	// Logger is told when a message cannot be remembered or its claim renewed; each at most once a minute. Defaults to

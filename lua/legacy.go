@@ -98,10 +98,10 @@ func blockOnList(ctx context.Context, c blocker, key string, most time.Duration)
 // ReturnToken does nothing: this layout has no tokens.
 func (s *Legacy) ReturnToken(context.Context) error { return nil }
 
-// Settle ends reservations (L4, L6, D3), one result each. Of a handle that is given twice the first decides and the
+// Settle ends reservations (L4, L6, Z7, D3), one result each. Of a handle that is given twice the first decides and the
 // others are Late. Beside an error some may have been carried out; it is safe to send all of them again.
 func (s *Legacy) Settle(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error) {
-	return s.settleCounted(ctx, s.Keys.Deadlines, settled, s.settleAll)
+	return s.settleCounted(ctx, s.Keys.Deadlines, settled, s.settleApart)
 }
 
 func (s *Legacy) settleAll(ctx context.Context, settled []flow.Settlement) ([]flow.Result, error) {

@@ -113,6 +113,8 @@ func TestMutantsAreCaught(t *testing.T) { // L4, L8, L9, Z4, Z5, Z10, Z11, D3, B
 		"D3 legacy: a dead letter without removal":        {legacySettle, removal, neverRemove, deadLetterReplacesTheReservation},
 		"D3 legacy: a late dead letter is written":        {legacySettle, removal, alwaysHeld, late(flow.DeadLetter)},
 		"D3 legacy: removal without the record":           {legacySettle, "variadic('RPUSH', dead, buried)\n", "\n", deadLetterReplacesTheReservation},
+		"Z7 legacy: a late postponement is written":       {legacyPostpone, "  if held[i] then\n", "  if true then\n", late(flow.Return)},
+		"Z7 legacy: a renewal undoes a postponement":      {legacyPostpone, " - 0.5", "", postponedComesBackInTime},
 		"Z4 an ack needs no reservation":                  {zsetSettle, removal, alwaysHeld, late(flow.Ack)},
 		"Z4 a release needs no reservation":               {zsetSettle, removal, alwaysHeld, late(flow.Release)},
 		"Z4 a return needs no reservation":                {zsetSettle, removal, alwaysHeld, late(flow.Return)},

@@ -91,6 +91,9 @@ func (q *queue) outcome(one flow.Settlement) state {
 	case flow.Release:
 		return state{Delayed: entries(start+float64(one.Delay), one.Reservation.Text)}
 	case flow.Return:
+		if q.layout == flow.Legacy {
+			return q.held(start+float64(one.Delay)-0.5, one.Reservation.Text)
+		}
 		return state{Delayed: entries(start+float64(one.Delay), one.Text)}
 	}
 	return state{}

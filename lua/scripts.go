@@ -21,6 +21,7 @@ var (
 	legacyReserve  = load("legacy/reserve.lua")
 	legacySettle   = load("legacy/settle.lua")
 	legacyHandBack = load("legacy/handback.lua")
+	legacyPostpone = load("legacy/postpone.lua")
 	legacySweep    = load("legacy/sweep.lua")
 	legacyAudit    = load("legacy/audit.lua")
 	legacyAdopt    = load("legacy/adopt.lua")

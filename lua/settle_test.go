@@ -48,7 +48,7 @@ func has(layout flow.Layout, op flow.Op) bool {
 	if layout == flow.Zset {
 		return op != flow.Requeue
 	}
-	return op != flow.Release && op != flow.Return
+	return op != flow.Release
 }
 
 // lateTouchesNothing lets a lease run out, reserves the message anew, and settles the first reservation.

@@ -31,7 +31,7 @@ func luaFiles(t *testing.T) map[string]string {
 
 // scripts are all transitions.
 var scripts = []*script{
-	legacyReserve, legacySettle, legacyHandBack, legacySweep, legacyAudit, legacyAdopt, legacyRecall,
+	legacyReserve, legacySettle, legacyHandBack, legacySweep, legacyAudit, legacyAdopt, legacyRecall, legacyPostpone,
 	zsetReserve, zsetSettle, zsetHandBack, zsetMigrate, zsetAudit, zsetPublish, zsetDelay, renewLeases,
 	excuseLeases, forgetLost, lookUpLost, trimDead, takeDead, probeCommands, takeClaim, endClaim,
 }

@@ -47,6 +47,7 @@ var (
 		{ofQueue("handlers_started_total", "Handlers started."), func(q *pool.QueueStats) int64 { return q.Started }},
 		{ofQueue("handler_failures_total", "Handler runs that failed; panics and timeouts included."), func(q *pool.QueueStats) int64 { return q.Failed }},
 		{ofQueue("handler_panics_total", "Handler runs that panicked."), func(q *pool.QueueStats) int64 { return q.Panics }},
+		{ofQueue("messages_postponed_total", "Handler runs that put their message off."), func(q *pool.QueueStats) int64 { return q.Postponed }},
 		{ofQueue("messages_unknown_urn_total", "Messages without a handler."), func(q *pool.QueueStats) int64 { return q.UnknownURN }},
 		{ofQueue("messages_poison_total", "Messages that are no acceptable envelope."), func(q *pool.QueueStats) int64 { return q.Poison }},
 		{ofQueue("messages_moved_total", "Expired or due messages moved to ready."), func(q *pool.QueueStats) int64 { return q.Moved }},

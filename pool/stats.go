@@ -30,7 +30,7 @@ type QueueStats struct {
 	Failed         int64 // handler runs that failed; panics and timeouts included
 	Panics         int64 // handler runs that panicked or called runtime.Goexit
 	Released       int64 // zset: failed messages put in delayed
-	Returned       int64 // zset: messages put in delayed uncharged
+	Returned       int64 // messages that come back after a delay, uncharged
 	Requeued       int64 // legacy: failed messages requeued with attempts raised
 	Left           int64 // messages left to their lease
 	DeadLettered   int64 // messages put in the dead letters; by reason (D2):
@@ -38,6 +38,7 @@ type QueueStats struct {
 	DeadUnknownURN int64
 	DeadPoison     int64 // jobs of other systems included (Z8)
 	HandedBack     int64 // messages returned to the head of ready
+	Postponed      int64 // handler runs that ended with delivery.Postpone, whatever became of the message then
 	UnknownURN     int64 // messages without a handler
 	Poison         int64 // messages that are no acceptable envelope
 	Late           int64 // settlements that came after the lease was gone; nothing was touched
@@ -73,7 +74,7 @@ func queueStats(q Queue, pause *flow.Pause, c *flow.Counters) QueueStats {
 		Failed: c.Failed.Load(), Panics: c.Panics.Load(), Released: c.Released.Load(), Returned: c.Returned.Load(),
 		Requeued: c.Requeued.Load(), Left: c.Left.Load(), DeadLettered: c.DeadLettered.Load(),
 		DeadFailed: c.DeadBy[flow.Failed].Load(), DeadUnknownURN: c.DeadBy[flow.UnknownURN].Load(), DeadPoison: c.DeadBy[flow.Poison].Load(),
-		HandedBack: c.HandedBack.Load(), UnknownURN: c.UnknownURN.Load(), Poison: c.Poison.Load(),
+		HandedBack: c.HandedBack.Load(), Postponed: c.Postponed.Load(), UnknownURN: c.UnknownURN.Load(), Poison: c.Poison.Load(),
 		Late: c.Late.Load(), Missing: c.Missing.Load(), Lost: c.Lost.Load(), Moved: c.Moved.Load(),
 		Renewed: c.Renewed.Load(), Orphans: c.Orphans.Load(), Adopted: c.Adopted.Load(),
 		WorkersLost: c.WorkersLost.Load(), Discarded: c.Discarded.Load(), Reconnects: c.Reconnects.Load(),

@@ -25,6 +25,11 @@ func (w *worker) conclude(ctx context.Context, q *Queue, j *job, d *delivery.Del
 		w.settle(q, j, flow.Settlement{Reservation: r, Op: flow.HandBack})
 		return
 	}
+	if delay, ok := postponed(outcome); ok && !crash {
+		q.Counters.Postponed.Add(1)
+		w.settle(q, j, flow.Settlement{Reservation: r, Op: flow.Return, Text: r.Ready(), Delay: delay})
+		return
+	}
 	if missing {
 		q.Counters.UnknownURN.Add(1)
 	}
@@ -40,6 +45,17 @@ func (w *worker) conclude(ctx context.Context, q *Queue, j *job, d *delivery.Del
 		w.settle(q, j, rt.failure(q, r, d, outcome))
 	}
 	rt.report(ctx, outcome, d.Envelope, d.Body)
+}
+
+// postponed is how long a handler has put its message off (Z7), and whether it has. DeadLetter goes before, as it does before
+// RetryAfter.
+func postponed(outcome error) (seconds int64, ok bool) {
+	var final *delivery.DeadLetterError
+	var put *delivery.PostponeError
+	if errors.As(outcome, &final) || !errors.As(outcome, &put) {
+		return 0, false
+	}
+	return Seconds(put.Delay.Seconds()), true
 }
 
 // failure decides on a message whose handler failed (A1, L6, Z5).

@@ -36,6 +36,12 @@ func (w row) left(count string, told error) row {
 	return w
 }
 
+// put is a message that its handler has put off (Z7): it comes back as it was.
+func (w row) put(delay int64) row {
+	w.policy.MaxAttempts = 1
+	return w.same(want{op: flow.Return, delay: delay, text: body(0), count: "Started Postponed", next: 1})
+}
+
 // TestOutcomes is the table of what a handler can do, with no retry configured (A1, L6, Z5, B25, B28).
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
@@ -79,6 +85,17 @@ func TestOutcomes(t *testing.T) {
 			left(crash, errBoom),
 		row{name: "hard stop, then Goexit", hardStop: true, handler: ended(flow.ErrHardStop, func() error { runtime.Goexit(); return nil })}.
 			left(crash, ErrExited),
+
+		// Put off: no failure, nobody is told, and the next delivery has the same number.
+		row{name: "postponed", handler: returns(fmt.Errorf("limit: %w", delivery.Postpone(1200*time.Millisecond, errBoom)))}.
+			put(2),
+		row{name: "postponed for no time", handler: returns(delivery.Postpone(-1, nil))}.put(0),
+		row{name: "postponed for ever", handler: returns(delivery.Postpone(1<<62, nil))}.put(30 * 24 * 3600),
+		row{name: "postponed, then a hard stop", hardStop: true, handler: ended(flow.ErrHardStop, func() error { return delivery.Postpone(1, nil) })}.
+			same(want{op: flow.HandBack, count: "Started", next: 1}),
+		row{name: "postponed by a panic", handler: panicsWith(delivery.Postpone(1, nil))}.left(crash, errAny),
+		row{name: "dead letter of a postponement", handler: returns(delivery.DeadLetter(delivery.Postpone(1, errBoom)))}.
+			same(dead("postponed for 1ns: boom", "*delivery.PostponeError")),
 
 		row{name: "dead letter", handler: returns(delivery.DeadLetter(errBoom))}.same(dead("boom", plainError)),
 		row{name: "dead letter inside", handler: returns(fmt.Errorf("handling: %w", delivery.DeadLetter(errBoom)))}.same(dead("boom", plainError)),

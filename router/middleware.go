@@ -14,7 +14,7 @@ import (
 // if there is one. Success is logged at Info, everything else at Warn. The body never is; what an error says is the
 // handler's own. A nil logger is slog.Default().
 //
-// The outcome is what the handler answered: ok, failed, retry after, dead letter, panicked; "did not return" where a
+// The outcome is what the handler answered: ok, failed, retry after, dead letter, postponed, panicked; "did not return" where a
 // panic or runtime.Goexit passes through, see Recovery. What becomes of the message then is the pool's to decide, and
 // may be nothing at all, when its lease was lost meanwhile.
 func Logging(logger *slog.Logger) Middleware {
@@ -57,6 +57,7 @@ func logRun(ctx context.Context, log *slog.Logger, d *delivery.Delivery, took ti
 func outcomeOf(err error) string {
 	var dead *delivery.DeadLetterError
 	var retry *delivery.RetryError
+	var put *delivery.PostponeError
 	switch {
 	case err == nil:
 		return "ok"
@@ -64,6 +65,8 @@ func outcomeOf(err error) string {
 		return "panicked"
 	case errors.As(err, &dead):
 		return "dead letter"
+	case errors.As(err, &put):
+		return "postponed"
 	case errors.As(err, &retry):
 		return "retry after"
 	}

@@ -13,7 +13,8 @@ import (
 
 // Middleware makes a span "process <urn>" around each run of a handler, whose context carries it: what the handler publishes
 // with a Publisher of this package goes on with the trace. A handler's error is recorded, and its span then has the status
-// Error; so has one that panicked or called runtime.Goexit. Put it outside of other middleware, so that its span sees the
+// Error; so has one that panicked or called runtime.Goexit. A message that
+// its handler puts off (delivery.Postpone) has not failed: its span has messaging.babelqueue.postponed. Put it outside of other middleware, so that its span sees the
 // whole time and the last word.
 func Middleware(cfg Config) router.Middleware {
 	tracer := cfg.tracer()

@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"errors"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -21,7 +22,8 @@ const (
 	attrMessage      = attribute.Key("messaging.message.id")
 	attrConversation = attribute.Key("messaging.message.conversation_id")
 	attrAttempts     = attribute.Key("messaging.babelqueue.attempts")
-	attrDelivery     = attribute.Key("messaging.babelqueue.delivery") // of links; our own
+	attrPostponed    = attribute.Key("messaging.babelqueue.postponed") // for how long; our own
+	attrDelivery     = attribute.Key("messaging.babelqueue.delivery")  // of links; our own
 )
 
 const system = "babelqueue"
@@ -71,6 +73,10 @@ func crash(v any) error {
 // all that was said.
 func end(span trace.Span, err error, opts ...trace.EventOption) {
 	defer span.End() // also when an error's own method panics, which End then records
+	if put := (*delivery.PostponeError)(nil); errors.As(err, &put) {
+		span.SetAttributes(attrPostponed.String(put.Delay.String()))
+		return
+	}
 	if err != nil && span.IsRecording() {
 		span.RecordError(delivery.Reason(err), opts...)
 		span.SetStatus(codes.Error, err.Error())

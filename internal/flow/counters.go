@@ -13,12 +13,13 @@ type Counters struct {
 	Failed       atomic.Int64             // handler runs that failed, panics and timeouts included
 	Panics       atomic.Int64             // handler runs that panicked or called runtime.Goexit
 	Released     atomic.Int64             // messages put in delayed, charged
-	Returned     atomic.Int64             // messages put in delayed, uncharged
+	Returned     atomic.Int64             // messages that come back later, uncharged
 	Requeued     atomic.Int64             // messages requeued with attempts raised (legacy)
 	Left         atomic.Int64             // messages left to their lease
 	DeadLettered atomic.Int64             // messages put in the dead letters, poison included
 	DeadBy       [Poison + 1]atomic.Int64 // those by Reason
 	HandedBack   atomic.Int64             // messages returned to the head of ready
+	Postponed    atomic.Int64             // handler runs that put their message off
 	UnknownURN   atomic.Int64             // messages without a handler
 	Poison       atomic.Int64             // messages that are no acceptable envelope
 	Late         atomic.Int64             // settlements that came after the lease was gone

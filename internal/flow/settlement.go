@@ -10,7 +10,7 @@ type Op uint8
 const (
 	Ack        Op = iota // removes the message (L4, Z4)
 	Release              // zset: the member goes to delayed, charged (Z5)
-	Return               // zset: the ready text goes to delayed, uncharged (Z7)
+	Return               // comes back after the delay, uncharged (Z7): in zset the ready text goes to delayed, in legacy its lease ends then
 	Requeue              // legacy: the text with raised attempts goes to the tail of ready (L6)
 	DeadLetter           // the record goes to the dead letters (D3)
 	Excuse               // as Leave, and its lease's end is not counted as a lost worker (B21)
@@ -50,7 +50,7 @@ type Settlement struct {
 	Reservation *Reservation
 	Op          Op
 	Reason      Reason // DeadLetter: why
-	Text        string // Return: ready text; Requeue: raised text; DeadLetter: record
+	Text        string // Return in zset: ready text; Requeue: raised text; DeadLetter: record
 	Delay       int64  // Release and Return: whole seconds
 }
 

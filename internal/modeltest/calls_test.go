@@ -155,7 +155,7 @@ func (m *machine) recall(_ *rapid.T, o *owner) {
 
 // settlements draws what is done with reservations: a few outcomes in turn.
 func (m *machine) settlements(t *rapid.T, batch []*flow.Reservation) []flow.Settlement {
-	ops := []flow.Op{flow.Ack, flow.Ack, flow.Requeue, flow.DeadLetter}
+	ops := []flow.Op{flow.Ack, flow.Ack, flow.Requeue, flow.DeadLetter, flow.Return}
 	if m.zset != nil {
 		ops = []flow.Op{flow.Ack, flow.Ack, flow.Release, flow.Return, flow.DeadLetter}
 	}
@@ -180,6 +180,24 @@ func (m *machine) settlements(t *rapid.T, batch []*flow.Reservation) []flow.Sett
 	return all
 }
 
+// fewestCalls is how many calls a batch needs: in the legacy layout what is put off has calls of its own, and what is given
+// twice is not sent then.
+func (m *machine) fewestCalls(settled []flow.Settlement) int {
+	put, others := 0, 0
+	first := firsts(settled)
+	for i, s := range settled {
+		if s.Op == flow.Return && m.legacy != nil && first[i] {
+			put++
+		} else if first[i] {
+			others++
+		}
+	}
+	if put == 0 {
+		others = len(settled)
+	}
+	return (put+chunk-1)/chunk + (others+chunk-1)/chunk
+}
+
 // settle ends reservations. Now and then the owner does not learn the outcome and will come again with the same.
 func (m *machine) settle(t *rapid.T, o *owner) {
 	batch := o.draw(t, m.big)
@@ -187,7 +205,7 @@ func (m *machine) settle(t *rapid.T, o *owner) {
 	m.wire.whole()
 	results, err := o.store.Settle(m.ctx, settled)
 	m.done("settle", err)
-	oneEach := m.wire.ran == (len(batch)+chunk-1)/chunk
+	oneEach := m.wire.ran == m.fewestCalls(settled)
 	if !oneEach {
 		m.stats.twoCalls.Add(1)
 	}
@@ -237,7 +255,7 @@ func (m *machine) cutSettle(t *rapid.T, o *owner) {
 		_, err = o.store.Settle(m.ctx, settled)
 	}
 	if err == nil { // it was done before
-		must(m.model.settle(settled, want, m.wire.ran == (len(batch)+chunk-1)/chunk))
+		must(m.model.settle(settled, want, m.wire.ran == m.fewestCalls(settled)))
 		m.ended(settled, want)
 		o.settled(batch)
 		return
@@ -259,19 +277,37 @@ func (m *machine) part(settled []flow.Settlement, want []flow.Result, back bool)
 	if back { // the last chunk goes first
 		first, last = max(0, (len(settled)-1)/chunk*chunk-(m.wire.ran-1)*chunk), len(settled)
 	}
-	if m.legacy == nil || back || len(settled) < leastByToken {
+	puts := func(s flow.Settlement) bool { return s.Op == flow.Return }
+	switch small := len(settled) < leastByToken; {
+	case m.legacy != nil && small && m.wire.ran == 1 && slices.ContainsFunc(settled, puts):
+		first := firsts(settled)
+		var done []flow.Settlement
+		var results []flow.Result
+		for i, one := range settled {
+			if puts(one) && first[i] {
+				done, results = append(done, one), append(results, want[i])
+			}
+		}
+		must(m.model.settle(done, results, true))
+		m.ended(done, results)
+		return
+	case m.legacy == nil || back || small:
 		must(m.model.settle(settled[first:last], want[first:last], true))
 		m.ended(settled[first:last], want[first:last])
 		return
 	}
-	there := map[string]bool{}
+	there := map[string]float64{}
 	for _, d := range m.read().Deadlines {
-		there[d.Text] = true
+		there[d.Text] = d.Score
 	}
 	var done []flow.Settlement
 	var results []flow.Result
 	for i, one := range settled {
-		if m.model.leased(one.Reservation.Handle) && !there[one.Reservation.Handle] {
+		score, ok := there[one.Reservation.Handle]
+		if puts(one) {
+			ok = score != float64(m.queue.now+one.Delay)-0.5
+		}
+		if m.model.leased(one.Reservation.Handle) && !ok {
 			done, results = append(done, one), append(results, want[i])
 		}
 	}

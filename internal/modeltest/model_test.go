@@ -91,7 +91,9 @@ func (q *queue) renewal(set map[string]float64, handles []string, lease int64) [
 			results[i] = flow.Late
 			continue
 		}
-		set[handle] = max(score, q.expiry(lease))
+		if score == math.Trunc(score) || math.IsInf(score, 0) { // what is put off stays so
+			set[handle] = max(score, q.expiry(lease))
+		}
 	}
 	return results
 }

@@ -50,6 +50,7 @@ func TestTheMachineCatchesMutants(t *testing.T) { // L4, L8, Z1, Z3, Z4, Z10
 		"Z3 a twin overshoots":                 {flow.Zset, mutant{"", "      number = on[number] or number + 1\n", "      number = math.max(number, on.top or 0) + 1\n on.top = number\n", nil}},
 		"L3 swept to the head":                 {flow.Legacy, mutant{"", "  variadic('RPUSH', ready, back)\n  if recoveries", "  prepend(ready, back)\n  if recoveries", nil}},
 		"B03 recall of one score too few":      {flow.Legacy, mutant{"", "token .. 'g', low, after", "token .. '00000002', low, after", nil}},
+		"Z7 a late postponement is written":    {flow.Legacy, mutant{"- 0.5", "  if held[i] then\n", "  if true then\n", nil}},
 		"Z5 what stays is lost":                {flow.Zset, mutant{"", "variadic('ZADD', reserved, stays)\n", "\n", nil}},
 		"Z5 a release replaces":                {flow.Zset, mutant{"", "if coming[text] or redis.call('ZSCORE', delayed, text) then", "if coming[text] then", nil}},
 	} {
