@@ -121,8 +121,12 @@ func (s *sharded) consume(cfg pool.Config, work time.Duration, names ...[]string
 func (s *sharded) servedBy(server *redisproc.Server) (mine, others []string) {
 	s.t.Helper()
 	for _, name := range s.names {
-		owner, err := s.cluster.Owner(s.t.Context(), lua.Slot(name))
-		must(s.t, err)
+		var owner *redisproc.Server
+		testredis.Eventually(s.t, patience, func() (agreed bool) { // a node that is slow may be thought dead for a moment
+			var err error
+			owner, err = s.cluster.Owner(s.t.Context(), lua.Slot(name))
+			return err == nil
+		}, "the nodes agree on the master of %s", name)
 		if owner == server {
 			mine = append(mine, name)
 		} else {

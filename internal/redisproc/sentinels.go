@@ -131,13 +131,21 @@ func (s *Sentinels) Failover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// They refuse while the last failover is not long over.
-	if err := until(ctx, "the sentinels to agree to a failover", func() error {
-		return s.sentinels[0].do(ctx, "sentinel", "failover", sentinelName).Err()
-	}); err != nil {
-		return err
+	for {
+		// They refuse while the last failover is not long over.
+		if err := until(ctx, "the sentinels to agree to a failover", func() error {
+			return s.sentinels[0].do(ctx, "sentinel", "failover", sentinelName).Err()
+		}); err != nil {
+			return err
+		}
+		// They give one up that takes too long, on a busy machine say, and do not begin again by themselves.
+		try, cancel := context.WithTimeout(ctx, 2*failoverTimeout)
+		err := s.AwaitOther(try, old)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
 	}
-	return s.AwaitOther(ctx, old)
 }
 
 // AwaitOther waits until all sentinels name another master, and that takes writes (30 s without a deadline).
