@@ -25,10 +25,10 @@ var layers = []row{
 	{"bench/...", everything},
 	{"examples/...", public}, // readers copy them, and nobody else can import internal packages
 	{".", ""},
-	{"internal/modeltest", "lua internal/flow envelope"},                                                                  // random sequences against a model, in tests
-	{"internal/faulttest", "pool publisher shard router delivery lua internal/flow internal/retry envelope"},              // whole pools, in tests
-	{"internal/securitytest", "pool publisher router delivery lua internal/flow internal/retry envelope"},                 // the same, as other people see it
-	{"internal/handlertest", "pool shard publisher router routertest tracing idempotency limit schema delivery envelope"}, // handlers in whole pools, in tests
+	{"internal/modeltest", "lua internal/flow envelope"},                                                                        // random sequences against a model, in tests
+	{"internal/faulttest", "pool publisher shard router delivery lua internal/flow internal/retry envelope"},                    // whole pools, in tests
+	{"internal/securitytest", "pool publisher router delivery lua internal/flow internal/retry envelope"},                       // the same, as other people see it
+	{"internal/handlertest", "pool shard publisher router routertest tracing idempotency limit batch schema delivery envelope"}, // handlers in whole pools, in tests
 
 	{"metrics", "pool router delivery envelope"}, // optional, as those below pool
 	{"health", "pool delivery"},
@@ -39,6 +39,7 @@ var layers = []row{
 	// Optional parts: linked only when imported, so nothing above may be in their way.
 	{"tracing", "publisher router delivery envelope"},
 	{"idempotency", "router lua delivery envelope"},
+	{"batch", "routertest router delivery envelope"},
 	{"limit", "router delivery envelope"},
 	{"redrive", "publisher lua delivery internal/flow internal/retry envelope"},
 	{"schema", "routertest router delivery internal/jsonpath envelope"},
