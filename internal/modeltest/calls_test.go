@@ -180,20 +180,23 @@ func (m *machine) settlements(t *rapid.T, batch []*flow.Reservation) []flow.Sett
 	return all
 }
 
+func putsOff(s flow.Settlement) bool { return s.Op == flow.Return }
+
 // fewestCalls is how many calls a batch needs: in the legacy layout what is put off has calls of its own, and what is given
 // twice is not sent then.
 func (m *machine) fewestCalls(settled []flow.Settlement) int {
+	if m.legacy == nil || !slices.ContainsFunc(settled, putsOff) {
+		return (len(settled) + chunk - 1) / chunk
+	}
 	put, others := 0, 0
-	first := firsts(settled)
-	for i, s := range settled {
-		if s.Op == flow.Return && m.legacy != nil && first[i] {
+	for i, first := range firsts(settled) {
+		switch {
+		case !first:
+		case putsOff(settled[i]):
 			put++
-		} else if first[i] {
+		default:
 			others++
 		}
-	}
-	if put == 0 {
-		others = len(settled)
 	}
 	return (put+chunk-1)/chunk + (others+chunk-1)/chunk
 }
@@ -277,21 +280,22 @@ func (m *machine) part(settled []flow.Settlement, want []flow.Result, back bool)
 	if back { // the last chunk goes first
 		first, last = max(0, (len(settled)-1)/chunk*chunk-(m.wire.ran-1)*chunk), len(settled)
 	}
-	puts := func(s flow.Settlement) bool { return s.Op == flow.Return }
-	switch small := len(settled) < leastByToken; {
-	case m.legacy != nil && small && m.wire.ran == 1 && slices.ContainsFunc(settled, puts):
-		first := firsts(settled)
+	small := len(settled) < leastByToken
+	if m.legacy != nil && small && m.wire.ran == 1 {
 		var done []flow.Settlement
 		var results []flow.Result
-		for i, one := range settled {
-			if puts(one) && first[i] {
-				done, results = append(done, one), append(results, want[i])
+		for i, first := range firsts(settled) {
+			if first && putsOff(settled[i]) {
+				done, results = append(done, settled[i]), append(results, want[i])
 			}
 		}
-		must(m.model.settle(done, results, true))
-		m.ended(done, results)
-		return
-	case m.legacy == nil || back || small:
+		if len(done) > 0 { // their call goes first
+			must(m.model.settle(done, results, true))
+			m.ended(done, results)
+			return
+		}
+	}
+	if m.legacy == nil || back || small {
 		must(m.model.settle(settled[first:last], want[first:last], true))
 		m.ended(settled[first:last], want[first:last])
 		return
@@ -304,7 +308,7 @@ func (m *machine) part(settled []flow.Settlement, want []flow.Result, back bool)
 	var results []flow.Result
 	for i, one := range settled {
 		score, ok := there[one.Reservation.Handle]
-		if puts(one) {
+		if putsOff(one) {
 			ok = score != float64(m.queue.now+one.Delay)-0.5
 		}
 		if m.model.leased(one.Reservation.Handle) && !ok {
