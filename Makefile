@@ -58,9 +58,9 @@ chart: ## the chart of the README, from PEERS, a results file
 	$(GO) run ./bench/chart -in $(PEERS) -out docs/peers.svg
 
 stress: ## the long forms of the fault, chaos and model tests, and every concurrent package ten times
-	BQ_REQUIRE_REDIS=1 BQ_STRESS=1 $(GO) test -count 1 -timeout 60m ./internal/faulttest ./internal/modeltest
+	BQ_REQUIRE_REDIS=1 BQ_STRESS=1 $(GO) test -p 1 -count 1 -timeout 60m ./internal/faulttest ./internal/modeltest
 	BQ_REQUIRE_REDIS=1 BQ_STRESS=1 $(GO) test -count 1 -timeout 60m -run '^TestChaos' ./cmd/loadtest
-	BQ_REQUIRE_REDIS=1 $(GO) test -count 10 -timeout 60m ./internal/flow ./internal/slots ./router ./acker ./reserver ./scheduler ./pool
+	BQ_REQUIRE_REDIS=1 $(GO) test -p 1 -count 10 -timeout 60m ./internal/flow ./internal/slots ./router ./acker ./reserver ./scheduler ./pool
 
 fuzz: ## each fuzz target for ten minutes
 	./.ci/fuzz 10m

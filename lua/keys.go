@@ -25,8 +25,11 @@ var (
 
 // refusedSuffixes end the keys that hang on a ready list; a queue of such a name would read them as messages.
 var refusedSuffixes = []string{
-	":processing", ":processing:deadlines", ":delayed", ":reserved", ":notify", ":paused", ":recoveries",
+	":processing", ":processing:deadlines", ":delayed", ":reserved", ":notify", ":paused", ":recoveries", movingSuffix,
 }
+
+// movingSuffix ends the key of what is on its way to a queue in another slot of a cluster.
+const movingSuffix = ":moving"
 
 // CheckName applies R4 to a queue name. Names read from messages pass the same check.
 func CheckName(name string) error {
@@ -53,6 +56,14 @@ type Keys struct {
 	Recoveries       string // counts of lost workers (R6, B21)
 	DeadLetters      string
 	DeadLetterNotify string // zset; empty when the dead letter key was set by the user, who gets no token
+}
+
+// Leases is the key of the leases: deadlines, or reserved.
+func (k *Keys) Leases() string {
+	if k.Reserved != "" {
+		return k.Reserved
+	}
+	return k.Deadlines
 }
 
 // NewKeys derives the keys of a queue (L, Z, R5). deadLetterKey, when not empty, is taken as it is (D1).

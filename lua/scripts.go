@@ -40,10 +40,11 @@ var (
 
 	probeCommands = load("probe.lua")
 
-	takeDead   = load("take.lua")
-	trimDead   = load("trim.lua")
-	forgetLost = load("forget.lua")
-	lookUpLost = load("lookup.lua")
+	takeDead     = load("take.lua")
+	trimDead     = load("trim.lua")
+	shiftDelayed = load("shift.lua")
+	forgetLost   = load("forget.lua")
+	lookUpLost   = load("lookup.lua")
 
 	takeClaim = load("claim.lua")
 	endClaim  = load("unclaim.lua")

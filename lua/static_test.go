@@ -33,7 +33,7 @@ func luaFiles(t *testing.T) map[string]string {
 var scripts = []*script{
 	legacyReserve, legacySettle, legacyHandBack, legacySweep, legacyAudit, legacyAdopt, legacyRecall, legacyPostpone,
 	zsetReserve, zsetSettle, zsetHandBack, zsetMigrate, zsetAudit, zsetPublish, zsetDelay, renewLeases,
-	excuseLeases, forgetLost, lookUpLost, trimDead, takeDead, probeCommands, takeClaim, endClaim,
+	excuseLeases, forgetLost, lookUpLost, trimDead, takeDead, shiftDelayed, probeCommands, takeClaim, endClaim,
 }
 
 // Every file is loaded or included by a script, and what is sent holds no comment.

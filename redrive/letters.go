@@ -40,7 +40,7 @@ type Config struct {
 type DeadLetters struct {
 	cfg  Config
 	keys lua.Keys
-	list lua.DeadLetters
+	list *lua.List
 }
 
 // Open checks the config. It sends nothing.
@@ -63,7 +63,7 @@ func Open(cfg Config) (*DeadLetters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: Queue, KeyPrefix or DeadLetterKey: %w", ErrConfig, err)
 	}
-	return &DeadLetters{cfg: cfg, keys: keys, list: lua.DeadLetters{Client: cfg.Client, Keys: keys}}, nil
+	return &DeadLetters{cfg: cfg, keys: keys, list: lua.DeadLetters(cfg.Client, keys)}, nil
 }
 
 // Letter is one dead letter.

@@ -220,12 +220,12 @@ func (r *run) step(ctx context.Context, target lua.Keys, moves []move) ([]bool, 
 	for i, m := range moves {
 		records[i], texts[i] = m.record, m.text
 	}
-	list := &r.letters.list
-	if list.Shares(target) {
-		return list.Take(ctx, &target, records, texts)
+	list := r.letters.list
+	if ready := lua.Ready(r.letters.cfg.Client, target); list.Shares(ready) {
+		return list.Take(ctx, ready, records, texts)
 	}
 	// Two slots: published first, because a message that is there twice is better than one that is lost.
-	if err := list.Target(r.letters.cfg.Layout, target).Publish(ctx, texts); err != nil {
+	if err := lua.Ready(r.letters.cfg.Client, target).Add(ctx, texts); err != nil {
 		return nil, err
 	}
 	if _, err := list.Take(ctx, nil, records, nil); err != nil {

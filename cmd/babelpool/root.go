@@ -93,7 +93,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	a.flags.add(root)
 	root.AddCommand(a.statsCommand(), a.pauseCommand(), a.resumeCommand(), a.doctorCommand(), a.dlqCommand(),
-		a.peekCommand(), a.publishCommand(), a.inflightCommand(), a.sweepCommand(), a.adoptCommand())
+		a.peekCommand(), a.publishCommand(), a.inflightCommand(), a.sweepCommand(), a.adoptCommand(), a.moveCommand())
 	return root
 }
 

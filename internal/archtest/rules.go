@@ -41,6 +41,7 @@ var layers = []row{
 	{"idempotency", "router lua delivery envelope"},
 	{"batch", "routertest router delivery envelope"},
 	{"limit", "router delivery envelope"},
+	{"admin", "publisher lua internal/flow envelope"},
 	{"redrive", "publisher lua delivery internal/flow internal/retry envelope"},
 	{"schema", "routertest router delivery internal/jsonpath envelope"},
 	{"routertest", "router delivery internal/flow envelope"}, // for users' tests
@@ -88,7 +89,7 @@ type gate struct {
 var gates = []gate{
 	{
 		"github.com/redis/go-redis",
-		"cmd/... bench/... examples/... pool shard idempotency redrive tracing publisher lua internal/testredis internal/redisproc internal/yardstick internal/doctor",
+		"cmd/... bench/... examples/... pool shard idempotency redrive admin tracing publisher lua internal/testredis internal/redisproc internal/yardstick internal/doctor",
 		"the actors must work on any store",
 	},
 	{"github.com/prometheus", "metrics bench/... examples/... cmd/...", "it is linked only where metrics is imported"},

@@ -17,11 +17,11 @@ func TestTakeOfDeadLetters(t *testing.T) { // D1, Z1
 
 func takesWhatIsThere(t testing.TB, q *queue) {
 	t.Helper()
-	dead := &DeadLetters{Client: q.client, Keys: q.keys}
+	dead := DeadLetters(q.client, q.keys)
 	if err := dead.Add(t.Context(), []string{"a", "b", "b", "c"}); err != nil {
 		t.Fatal(err)
 	}
-	there, err := dead.Take(t.Context(), &q.keys, []string{"b", "gone", "b", "b", "a"}, []string{"B1", "GONE", "B2", "B3", "A"})
+	there, err := dead.Take(t.Context(), Ready(q.client, q.keys), []string{"b", "gone", "b", "b", "a"}, []string{"B1", "GONE", "B2", "B3", "A"})
 	if err != nil {
 		t.Fatal(err)
 	}
