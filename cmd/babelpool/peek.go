@@ -157,10 +157,6 @@ func (a *app) inflightCommand() *cobra.Command {
 const deadlineToken = len("0123456789abcdef0123456789abcdef:")
 
 func (a *app) inFlight(ctx context.Context, client redis.UniversalClient, keys lua.Keys, most int64) ([]message, error) {
-	leases := keys.Reserved
-	if a.flags.layout == pool.Legacy {
-		leases = keys.Deadlines
-	}
 	audit, err := lua.New(a.flags.layout, lua.Options{Client: client, Keys: keys}).Audit(ctx)
 	if err != nil {
 		return nil, err
@@ -171,7 +167,7 @@ func (a *app) inFlight(ctx context.Context, client redis.UniversalClient, keys l
 		m.Orphan = true
 		all = append(all, m)
 	}
-	scored, err := client.ZRangeWithScores(ctx, leases, 0, max(most, 1)-1).Result()
+	scored, err := client.ZRangeWithScores(ctx, keys.Leases(), 0, max(most, 1)-1).Result()
 	if err != nil {
 		return nil, lua.Classify("in flight", err)
 	}
@@ -216,11 +212,12 @@ func (a *app) sweepCommand() *cobra.Command {
 
 func (a *app) adoptCommand() *cobra.Command {
 	var c change
-	lease := 90 * time.Second
+	lease, again := 90*time.Second, 2*time.Second
 	cmd := &cobra.Command{
 		Use: "adopt queue", Short: "Give orphans in flight a lease, so that they come back when it ends (legacy)", Args: oneQueue,
 		Long: "Give messages in flight without a deadline one (L7). They come back to ready when it ends. Do it only when no consumer\n" +
-			"without deadlines runs on the queue: all that such a one works on looks like orphans, and would be handled twice.",
+			"without deadlines runs on the queue: all that such a one works on looks like orphans, and would be handled twice.\n" +
+			"It looks twice, since a consumer may be about to write a deadline; what is an orphan both times is one.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.flags.layout == pool.Zset {
 				return usageError{fmt.Errorf("the zset layout has no orphans: every reserved message has a lease")}
@@ -229,26 +226,55 @@ func (a *app) adoptCommand() *cobra.Command {
 				return usageError{fmt.Errorf("--lease: %s is less than 2s (L5)", lease)}
 			}
 			return a.onQueue(args[0], func(client redis.UniversalClient, keys lua.Keys) error {
-				return a.adopt(cmd.Context(), lua.NewLegacy(lua.Options{Client: client, Keys: keys, RetryAfter: lease}), args[0], lease, c)
+				return a.adopt(cmd.Context(), lua.NewLegacy(lua.Options{Client: client, Keys: keys, RetryAfter: lease}), args[0], lease, again, c)
 			})
 		},
 	}
 	cmd.Flags().DurationVar(&lease, "lease", lease, "how long until they come back")
+	cmd.Flags().DurationVar(&again, "look-again", again, "how long after the first look comes the second")
 	c.add(cmd)
 	return cmd
 }
 
-func (a *app) adopt(ctx context.Context, store *lua.Legacy, queue string, lease time.Duration, c change) error {
-	audit, err := store.Audit(ctx)
+// orphansTwice are the orphans of two looks at a queue, and how many there are beside.
+func orphansTwice(ctx context.Context, store *lua.Legacy, again time.Duration) (values []string, all int64, err error) {
+	first, err := store.Audit(ctx)
+	if err != nil || len(first.Values) == 0 {
+		return nil, 0, err
+	}
+	select {
+	case <-time.After(again):
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+	second, err := store.Audit(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	seen := map[string]int{}
+	for _, value := range first.Values {
+		seen[value]++
+	}
+	for _, value := range second.Values {
+		if seen[value] > 0 {
+			seen[value]--
+			values = append(values, value)
+		}
+	}
+	return values, second.Orphans, nil
+}
+
+func (a *app) adopt(ctx context.Context, store *lua.Legacy, queue string, lease, again time.Duration, c change) error {
+	values, orphans, err := orphansTwice(ctx, store, again)
 	if err != nil {
 		return err
 	}
-	n := len(audit.Values)
+	n := len(values)
 	if n > 0 && !c.dryRun {
 		if err := a.confirm(c, "%s orphans of queue %s come back in %s.", count(int64(n)), shown(queue, 80), lease); err != nil {
 			return err
 		}
-		if n, err = store.Adopt(ctx, audit.Values); err != nil {
+		if n, err = store.Adopt(ctx, values); err != nil {
 			return err
 		}
 	}
@@ -263,8 +289,8 @@ func (a *app) adopt(ctx context.Context, store *lua.Legacy, queue string, lease 
 		verb = "would be adopted"
 	}
 	say(a.out, "%s orphans %s\n", count(int64(n)), verb)
-	if audit.Orphans > int64(len(audit.Values)) {
-		say(a.out, "there are %s; run it again\n", count(audit.Orphans))
+	if orphans > int64(len(values)) {
+		say(a.out, "there are %s; run it again\n", count(orphans))
 	}
 	return nil
 }

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/babelpool/babelpool/internal/flow"
+	"github.com/babelpool/babelpool/internal/testredis"
 	"github.com/babelpool/babelpool/lua"
 	"github.com/babelpool/babelpool/pool"
 )
@@ -94,11 +99,11 @@ func TestInFlightSweepAdopt(t *testing.T) {
 		wantText(t, r.fine("sweep orders"), "0 messages")
 
 		if r.layout == "legacy" {
-			if got := r.run("adopt orders"); got.code != exitUnwilling {
+			if got := r.run("adopt orders --look-again 1ms"); got.code != exitUnwilling {
 				t.Errorf("exit %d", got.code)
 			}
-			wantText(t, r.fine("adopt orders --dry-run"), "1 orphans would be adopted")
-			wantText(t, r.fine("adopt orders --yes --lease 1h"), "1 orphans adopted")
+			wantText(t, r.fine("adopt orders --dry-run --look-again 1ms"), "1 orphans would be adopted")
+			wantText(t, r.fine("adopt orders --yes --lease 1h --look-again 1ms"), "1 orphans adopted")
 			wantText(t, r.fine("adopt orders"), "0 orphans")
 			r.do("zadd", r.key(":processing:deadlines"), "xx", "1000", r.Client.ZRange(t.Context(), r.key(":processing:deadlines"), 0, 0).Val()[0])
 		} else {
@@ -106,4 +111,48 @@ func TestInFlightSweepAdopt(t *testing.T) {
 		}
 		wantText(t, r.fine("sweep orders --json"), `"moved": 1`)
 	})
+}
+
+// afterFirst is a hook that does something after the first call that succeeds.
+type afterFirst struct {
+	once sync.Once
+	do   func()
+}
+
+func (h *afterFirst) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *afterFirst) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil {
+			h.once.Do(h.do)
+		}
+		return err
+	}
+}
+
+func (h *afterFirst) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// A value that gets its deadline between the two looks is a consumer's, and no orphan (L7).
+func TestAdoptLooksTwice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "legacy")
+	r.do("rpush", r.inFlight(), body("orphan"), body("late"))
+	if _, err := r.store().Audit(t.Context()); err != nil { // the server knows the script from here on
+		t.Fatal(err)
+	}
+	client := testredis.Client(t, r.URL)
+	client.AddHook(&afterFirst{do: func() {
+		r.do("zadd", r.key(":processing:deadlines"), "5e9", strings.Repeat("0", 32)+":"+body("late"))
+	}})
+	keys, err := lua.NewKeys(pool.Legacy, r.Prefix, "orders", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, all, err := orphansTwice(t.Context(), lua.NewLegacy(lua.Options{Client: client, Keys: keys}), time.Millisecond)
+	if err != nil || all != 1 || len(values) != 1 || values[0] != body("orphan") {
+		t.Errorf("orphans %v of %d, %v", values, all, err)
+	}
 }
