@@ -113,7 +113,7 @@ func TestInFlightSweepAdopt(t *testing.T) {
 	})
 }
 
-// afterFirst is a hook that does something after the first call that succeeds.
+// afterFirst is a hook that does something after the first script.
 type afterFirst struct {
 	once sync.Once
 	do   func()
@@ -124,7 +124,7 @@ func (h *afterFirst) DialHook(next redis.DialHook) redis.DialHook { return next 
 func (h *afterFirst) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		if err == nil {
+		if err == nil && cmd.Name() == "evalsha" {
 			h.once.Do(h.do)
 		}
 		return err
