@@ -184,6 +184,27 @@ func TestMoveBetweenLayouts(t *testing.T) { // F1, F4, L1, Z8
 	})
 }
 
+// What stays is passed by, however much it is.
+func TestMovePassesWhatStays(t *testing.T) {
+	each(t, func(r *rig) {
+		legacy, zset := r.queue("orders", admin.Legacy), r.queue("orders", admin.Zset)
+		var texts, want []string
+		for i := range 1700 {
+			if i%5 == 4 {
+				texts, want = append(texts, body(i)), append(want, body(i))
+			} else {
+				texts = append(texts, fmt.Sprint("poison ", i))
+			}
+		}
+		r.fill(legacy, texts...)
+		report, err := admin.Move(context.Background(), r.client, legacy, zset, admin.MoveOptions{})
+		r.must(err)
+		r.same("report", report, admin.MoveReport{Ready: 340, Stayed: map[string]int64{admin.StayedForeign: 1360}})
+		r.same("moved", r.holds(zset).Ready, want)
+		r.same("left", len(r.holds(legacy).Ready), 1360)
+	})
+}
+
 // Delayed messages keep their time; one whose bytes the target has delayed already stays.
 func TestMoveDelayed(t *testing.T) { // Z1, B05
 	each(t, func(r *rig) {
@@ -314,6 +335,12 @@ func TestMoveBetweenSlots(t *testing.T) { // R3
 	_, err = admin.Move(context.Background(), client, target, other, admin.MoveOptions{})
 	r.must(err)
 	r.same("brought on", r.holds(other).Ready, bodies(0, 400))
+
+	// Also where nothing else is to be moved.
+	r.push(r.keys(target).Ready+":moving", body(400))
+	_, err = admin.Move(context.Background(), client, target, other, admin.MoveOptions{})
+	r.must(err)
+	r.same("brought on alone", r.holds(other).Ready, bodies(0, 401))
 
 	// Delayed messages of another slot cannot keep their time.
 	r.must(client.ZAdd(context.Background(), r.keys(target).Delayed, redis.Z{Score: 5e9, Member: body(1)}).Err())

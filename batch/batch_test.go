@@ -82,6 +82,34 @@ func TestBatches(t *testing.T) {
 	})
 }
 
+// A batch that is filled at the instant its time is over runs once.
+func TestFilledAtTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &collector{began: time.Now()}
+		h := batch.New(batch.Config{Size: 2, Wait: time.Second}, c.run)
+		const rounds = 200
+		for range rounds {
+			var both sync.WaitGroup
+			both.Go(func() { _ = h.Handle(context.Background(), numbered(1)) })
+			synctest.Wait()
+			both.Go(func() {
+				time.Sleep(time.Second)
+				_ = h.Handle(context.Background(), numbered(2))
+			})
+			both.Wait()
+		}
+		time.Sleep(time.Minute)
+		ran := 0
+		for _, b := range c.batches {
+			ran += strings.Count(b, " ")
+		}
+		if ran != 2*rounds {
+			t.Errorf("%d messages ran, want %d", ran, 2*rounds)
+		}
+	})
+}
+
 // Each message gets what Done says, the others what the function returns.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/codes"
@@ -258,5 +259,21 @@ func TestProcessWithoutAProvider(t *testing.T) {
 		return errBoom
 	}); !errors.Is(err, errBoom) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What a handler puts off has not failed: its span says for how long, and has neither an error nor a status.
+func TestPostponed(t *testing.T) {
+	t.Parallel()
+	spans, cfg := kept(t)
+	h := tracing.Middleware(cfg)(delivery.HandlerFunc(func(context.Context, *delivery.Delivery) error {
+		return fmt.Errorf("limit: %w", delivery.Postpone(3*time.Second, errBoom))
+	}))
+	if err := h.Handle(t.Context(), &delivery.Delivery{}); !errors.Is(err, errBoom) {
+		t.Errorf("the verdict became %v", err)
+	}
+	span := only(t, spans)
+	if got := attributes(span.Attributes)["messaging.babelqueue.postponed"]; got != "3s" || len(span.Events) != 0 || span.Status.Code != codes.Unset {
+		t.Errorf("postponed %v, events %v, status %v", got, span.Events, span.Status)
 	}
 }
